@@ -1,0 +1,33 @@
+# `make demo` and `make test` set up all they need: Python >= 3.11 and make are enough.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: demo test lint verify bench clean
+
+demo: $(STAMP)
+	$(BIN)/bayeslink demo
+
+test: lint
+	$(BIN)/pytest -n 2 -m "not verify"
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+verify: $(STAMP)
+	$(BIN)/pytest -n 2 -m verify
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/large_example.py
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bayeslink needs Python 3.11 or newer, found " + sys.version.split()[0] + ". Name one with: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

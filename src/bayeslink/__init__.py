@@ -1,0 +1,3 @@
+"""Bayesian record linkage after McVeigh & Murray."""
+
+__version__ = "0.1.0"

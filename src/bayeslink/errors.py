@@ -1,0 +1,29 @@
+"""The exceptions of bayeslink, each with the exit code the command line gives it.
+
+A message has three parts: what was wrong, what is allowed, what to do next.
+It may name a file, a line and a column, never the contents of a cell.
+"""
+
+
+class BayeslinkError(Exception):
+    """Base of every error that bayeslink raises on purpose."""
+
+    exit_code = 1
+
+
+class SettingsError(BayeslinkError, ValueError):
+    """A setting, option or argument is not one of the allowed ones."""
+
+    exit_code = 2
+
+
+class InputError(BayeslinkError, ValueError):
+    """A file or table cannot be used as it is."""
+
+    exit_code = 3
+
+
+class OutputError(BayeslinkError, OSError):
+    """Results could not be written; what was there before is untouched."""
+
+    exit_code = 4
