@@ -1,3 +1,71 @@
-"""Bayesian record linkage after McVeigh & Murray."""
+"""Bayesian record linkage after McVeigh & Murray: who is the same person, and how sure are we?"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+# Public name -> module. Imported when first used, so that `bayeslink --help` is quick.
+_PUBLIC = {
+    "BayeslinkError": "errors",
+    "InputError": "errors",
+    "OutputError": "errors",
+    "SettingsError": "errors",
+    "Field": "fields",
+    "custom": "fields",
+    "damerau_levenshtein": "fields",
+    "date": "fields",
+    "exact": "fields",
+    "geo": "fields",
+    "jaro_winkler": "fields",
+    "levenshtein": "fields",
+    "numeric": "fields",
+    "tokens": "fields",
+    "ReadOptions": "records",
+    "Overlap": "priors",
+    "Penalty": "priors",
+    "assign_em": "em",
+    "fellegi_sunter": "em",
+    "fit_em": "em",
+    "fit_penalized": "penalized",
+    "penalty_path": "penalized",
+    "compare": "linking",
+    "link": "linking",
+    "evaluate": "evaluation",
+    "simulate": "simulation",
+    "write_simulation": "simulation",
+}
+
+__all__ = ["__version__", *_PUBLIC]
+
+if TYPE_CHECKING:
+    from bayeslink.em import assign_em, fellegi_sunter, fit_em
+    from bayeslink.errors import BayeslinkError, InputError, OutputError, SettingsError
+    from bayeslink.evaluation import evaluate
+    from bayeslink.fields import (
+        Field,
+        custom,
+        damerau_levenshtein,
+        date,
+        exact,
+        geo,
+        jaro_winkler,
+        levenshtein,
+        numeric,
+        tokens,
+    )
+    from bayeslink.linking import compare, link
+    from bayeslink.penalized import fit_penalized, penalty_path
+    from bayeslink.priors import Overlap, Penalty
+    from bayeslink.records import ReadOptions
+    from bayeslink.simulation import simulate, write_simulation
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'bayeslink' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"bayeslink.{_PUBLIC[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,290 @@
+"""The command line: thin commands over the library."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bayeslink import __version__
+from bayeslink.errors import BayeslinkError, SettingsError
+
+if TYPE_CHECKING:
+    from bayeslink.linking import Run
+
+DEMO_FIELDS = (
+    "gname:levenshtein",
+    "fname:levenshtein",
+    "dob:date",
+    "sex:exact",
+    "occup:exact",
+    "postcode:exact",
+    "street:tokens",
+)
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print a machine-readable summary.")
+_force = click.option("--force", is_flag=True, help="Replace the output directory if it exists.")
+
+
+class _Commands(click.Group):
+    """Our errors as one message and their own exit code, never a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BayeslinkError as error:
+            click.echo(f"bayeslink: {error}", err=True)
+            ctx.exit(error.exit_code)
+        except KeyboardInterrupt:
+            click.echo("bayeslink: interrupted; nothing was written.", err=True)
+            ctx.exit(130)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="bayeslink")
+def main() -> None:
+    """Link two files of records about the same people, one-to-one, without a shared key."""
+
+
+@main.command()
+@click.option("--n", default=2000, show_default=True, help="Records in each file.")
+@click.option("-o", "--output", default="bayeslink-demo", show_default=True, type=Path)
+@click.option("--seed", default=1, show_default=True)
+@_as_json
+def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
+    """Simulate two files, link them, and say how well it went."""
+    with _progress() as progress:
+        from bayeslink.evaluation import evaluate
+        from bayeslink.linking import link as link_files
+        from bayeslink.settings import parse_on
+        from bayeslink.simulation import simulate as make_files
+        from bayeslink.simulation import write_simulation
+
+        progress(f"simulating two files of {n:,} people")
+        files, folder = make_files(n, seed=seed), output / "files"
+        write_simulation(files, folder, force=True)
+        fields = [parse_on(text) for text in DEMO_FIELDS]
+        a, b = folder / "a.csv", folder / "b.csv"
+        run = link_files(a, b, fields, seed=seed, progress=progress)
+        run.save(output / "run", force=True)
+        result = evaluate(run.table, files.truth)
+    if as_json:
+        _print_json({**run.summary(), **result.as_dict()})
+        return
+    _print_summary(run, output / "run")
+    click.echo(f"\nAgainst the truth, which a simulation knows:\n{result}")
+    flags = " ".join(f"--on {text}" for text in DEMO_FIELDS)
+    click.echo(
+        f"\nThe same by hand, and a start for your own files:\n  bayeslink link {a} {b} {flags} -o out"
+    )
+
+
+@main.command()
+@click.argument("a", required=False)
+@click.argument("b", required=False)
+@click.option("--id", "ids", multiple=True, help="Id column (twice: in A, then in B). [id]")
+@click.option("--no-id", is_flag=True, help="The files have no id column: number the rows.")
+@click.option(
+    "--on",
+    multiple=True,
+    metavar="COLUMN:COMPARISON[:SETTING=VALUE]",
+    help="A field to compare, such as surname:levenshtein or age:exact.",
+)
+@click.option(
+    "--block",
+    multiple=True,
+    metavar="COLUMN",
+    help="Compare only pairs that agree on this column (COLUMN_A=COLUMN_B if they differ).",
+)
+@click.option(
+    "--theta", type=float, help="Cost of one link. Without it, it follows from --overlap."
+)
+@click.option("--overlap", metavar="ALPHA,BETA", help="Beta prior on the matched share. [1,1]")
+@click.option("--missing", multiple=True, metavar="VALUE", help="A value that means missing.")
+@click.option("--encoding", multiple=True, help="Such as cp1252 (twice: of A, then of B). [utf-8]")
+@click.option("--delimiter", multiple=True, help="Told from the header unless given.")
+@click.option("--skip-lines", multiple=True, type=int, help="Lines before the header. [0]")
+@click.option("--table", multiple=True, help="Table or query in a DuckDB database.")
+@click.option(
+    "--quarantine",
+    multiple=True,
+    type=str,
+    metavar="FILE",
+    help="Set short and long rows aside in this file (twice: of A, then of B).",
+)
+@click.option("--seed", type=int, help="Recorded with the run. [1]")
+@click.option("--threads", type=int, help="Threads to use. [all]")
+@click.option("--config", type=Path, metavar="link.toml", help="Settings from a file; flags win.")
+@click.option("-o", "--output", metavar="OUT", help="Directory for the results.")
+@click.option("--point", is_flag=True, help="Point estimate only.")
+@_force
+@_as_json
+def link(
+    config: Path | None, output: str | None, force: bool, as_json: bool, point: bool, **flags: Any
+) -> None:
+    """Link the files A and B and write the results to OUT."""
+    with _progress() as progress:
+        from bayeslink.linking import link as link_files
+        from bayeslink.settings import link_arguments, load
+
+        settings = {**(load(config) if config else {}), **_given(flags)}
+        output = output or settings.get("output")
+        for key, flag in (("a", "A"), ("b", "B"), ("fields", "--on")):
+            if not settings.get(key):
+                raise SettingsError(_what_is_missing(flag))
+        if not output:
+            raise SettingsError("no output directory. Name one: -o OUT")
+        if not force:
+            _refuse_existing(Path(output))
+        run = link_files(**link_arguments(settings), progress=progress)
+        run.save(output, force=force)
+    if as_json:
+        _print_json(run.summary())
+    else:
+        _print_summary(run, Path(output))
+
+
+@main.command()
+@click.option("--n", default=1000, show_default=True, help="Records in A.")
+@click.option("--n-b", type=int, help="Records in B. [as in A]")
+@click.option(
+    "--overlap", default=0.5, show_default=True, help="Share of the smaller file matched."
+)
+@click.option("--errors", default=2, show_default=True, help="Fields with an error in each copy.")
+@click.option("--missing", default=0.05, show_default=True, help="Share of cells missing in B.")
+@click.option("--kinds", help="Kinds of errors, such as typing,ocr. [all]")
+@click.option("--no-households", is_flag=True, help="No shared surnames and addresses.")
+@click.option("--seed", default=1, show_default=True)
+@click.option("-o", "--output", required=True, type=Path, metavar="DIR")
+@_force
+@_as_json
+def simulate(
+    output: Path,
+    force: bool,
+    as_json: bool,
+    kinds: str | None,
+    no_households: bool,
+    **arguments: Any,
+) -> None:
+    """Write a.csv, b.csv and truth.csv: two files of made-up people, and who is who."""
+    with _progress() as progress:
+        from bayeslink.simulation import ALL_KINDS, write_simulation
+        from bayeslink.simulation import simulate as make_files
+
+        progress(f"simulating {arguments['n']:,} people")
+        files = make_files(
+            **arguments,
+            kinds=kinds.split(",") if kinds else ALL_KINDS,
+            households=not no_households,
+        )
+        write_simulation(files, output, force=force)
+    numbers = {"n_a": len(files.a), "n_b": len(files.b), "n_matches": len(files.truth)}
+    if as_json:
+        _print_json({"output": str(output), **numbers})
+    else:
+        click.echo(
+            f"{output}: a.csv with {numbers['n_a']:,} people, b.csv with {numbers['n_b']:,}, "
+            f"{numbers['n_matches']:,} in both (truth.csv)."
+        )
+
+
+@main.command()
+@click.argument("run", type=Path)
+@click.option("--truth", required=True, type=Path, help="CSV or Parquet with id_a and id_b.")
+@_as_json
+def evaluate(run: Path, truth: Path, as_json: bool) -> None:
+    """Compare the links in the run directory RUN with known true pairs."""
+    with _progress() as progress:
+        from bayeslink.evaluation import evaluate as compare_links
+        from bayeslink.store import read_links, read_truth
+
+        progress("comparing links with the truth")
+        result = compare_links(read_links(run), read_truth(truth))
+    if as_json:
+        _print_json(result.as_dict())
+    else:
+        click.echo(str(result))
+
+
+# ---------------------------------------------------------------------------------------------
+
+
+def _given(flags: dict[str, Any]) -> dict[str, Any]:
+    """Flags that were given, in the form that link.toml has."""
+    from bayeslink.settings import parse_on
+
+    given = {
+        key: flags[key] for key in ("a", "b", "theta", "seed", "threads") if flags[key] is not None
+    }
+    if flags["on"]:
+        given["fields"] = [parse_on(text) for text in flags["on"]]
+    if flags["no_id"]:
+        given["id"] = None
+    elif flags["ids"]:
+        given["id"] = list(flags["ids"])
+    if flags["block"]:
+        given["block"] = [part.split("=", 1) for part in flags["block"]]
+    if flags["overlap"]:
+        try:
+            given["overlap"] = [float(x) for x in flags["overlap"].split(",")]
+        except ValueError:
+            raise SettingsError(
+                f"--overlap takes two numbers such as 1,1, got {flags['overlap']!r}."
+            ) from None
+    if flags["missing"]:
+        given["missing"] = list(flags["missing"])
+    for key in ("encoding", "delimiter", "skip_lines", "table", "quarantine"):
+        if flags[key]:
+            given[key] = list(flags[key]) if len(flags[key]) > 1 else flags[key][0]
+    return given
+
+
+def _what_is_missing(what: str) -> str:
+    if what == "--on":
+        return (
+            "no field to compare. Name at least one: --on surname:levenshtein --on age:exact. "
+            "`bayeslink link --help` shows more."
+        )
+    return f"file {what} is missing. Usage: bayeslink link A B --on COLUMN:COMPARISON -o OUT"
+
+
+def _refuse_existing(output: Path) -> None:
+    """Say so before the work, not after it."""
+    from bayeslink.store import check_target
+
+    check_target(output, force=False)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """A line that says what is going on, on a terminal only; gone when done."""
+    if not sys.stderr.isatty():
+        yield lambda message: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting") as status:
+        yield lambda message: status.update(message)
+
+
+def _print_json(summary: dict[str, Any]) -> None:
+    click.echo(json.dumps(summary))
+
+
+def _print_summary(run: Run, output: Path) -> None:
+    s = run.summary()
+    click.echo(
+        f"{s['n_a']:,} records in A, {s['n_b']:,} in B, {s['n_pairs']:,} pairs in scope: "
+        f"{s['n_links']:,} links (theta {s['theta']:.2f}, {sum(run.seconds.values()):.1f} s)"
+    )
+    for warning in run.warnings:
+        click.echo(f"note: {warning}")
+    click.echo(f"Results in {output}: links.csv, links.parquet, parameters.parquet, run.json")
+
+
+if __name__ == "__main__":
+    main()

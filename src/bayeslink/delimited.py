@@ -1,0 +1,413 @@
+"""Delimited text (CSV and its kin) -> columns of text, each row with its line number.
+
+Parsed by the standard library's ``csv``, not by DuckDB or Arrow: it never guesses a type, and we
+keep the line number of every row and decide what happens to the rows that do not fit.
+"""
+
+import codecs
+import csv
+import difflib
+import hashlib
+import io
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bayeslink.errors import InputError, OutputError
+
+DELIMITERS = (",", ";", "\t", "|")
+FIELD_LIMIT = 2**20  # characters in one cell; an unclosed quote stops here, not at the end of file
+LINE_LIMIT = 2**24  # characters in one line
+GZIP_FREE = 2**30  # decompressed bytes below which the ratio is not looked at
+GZIP_RATIO = 200  # decompressed : compressed; names and dates reach 20, a bomb 1000
+CHUNK = 2**18  # bytes read at once
+BATCH_CELLS = 2**13  # cells parsed before they are packed into Arrow arrays; fits the cache
+PEEK = 20  # lines looked at to find the header
+BOMS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it starts with
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Delimited:
+    """The wanted columns of a delimited file, and the rows that did not fit."""
+
+    columns: dict[str, pa.ChunkedArray]
+    lines: npt.NDArray[np.int64]  # line on which each record starts
+    misfits: list[tuple[int, int]]  # first line and number of lines of each row set aside
+    sha256: str
+
+
+def read_delimited(
+    path: Path,
+    wanted: Sequence[str],
+    *,
+    where: str,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    skip_lines: int = 0,
+    set_aside: bool = False,
+) -> Delimited:
+    """Read the wanted columns; a row of the wrong length is an error unless set aside.
+
+    `where` opens every message, as in "input A, people.csv".
+    """
+    digest = hashlib.sha256()
+    with _field_limit():
+        lines = chain.from_iterable(_line_blocks(path, encoding, digest, where))
+        skipped = sum(1 for _ in islice(lines, skip_lines))
+        peek = list(islice(lines, PEEK))
+        delimiter, names = _find_header(peek, wanted, delimiter, skipped, where)
+        reader = csv.reader(chain(peek, lines), delimiter=delimiter, strict=True)
+        next(filter(None, reader))  # the header, found above
+        chunks: list[list[pa.Array]] = []
+        starts: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
+        misfits: list[tuple[int, int]] = []
+        positions = [names.index(name) for name in wanted]
+        for batch, first, spans in _batches(reader, len(names), skipped, where):
+            if set(map(len, batch)) != {len(names)}:
+                batch, first, bad = _fitting(batch, first, spans, len(names))
+                if bad and not set_aside:
+                    raise _misfit_error(bad[0], len(names), not chunks and not len(first), where)
+                misfits += [(line, span) for line, span, _ in bad]
+            if batch:
+                chunks.append(_pack(batch, positions))
+                starts.append(first)
+    columns = {
+        name: pa.chunked_array([chunk[k] for chunk in chunks], pa.large_string())
+        for k, name in enumerate(wanted)
+    }
+    return Delimited(columns, np.concatenate(starts), misfits, digest.hexdigest())
+
+
+def write_misfits(
+    target: Path, path: Path, misfits: Sequence[tuple[int, int]], encoding: str | None
+) -> None:
+    """Copy the rows set aside to `target`: line number, tab, the row as it stands in the file."""
+    lines = chain.from_iterable(_line_blocks(path, encoding, hashlib.sha256(), str(path)))
+    at = 0
+    try:
+        with target.open("x", encoding="utf-8", newline="") as out:
+            for first, span in misfits:
+                text = "".join(islice(lines, first - 1 - at, first - 1 - at + span))
+                at = first - 1 + span
+                out.write(f"{first}\t{text.rstrip(chr(13) + chr(10))}\n")
+    except OSError as error:
+        raise OutputError(
+            f"The quarantine file {str(target)!r} cannot be written ({error.strerror}). It must be "
+            "a new file in a directory that exists; remove the old one or give another name."
+        ) from None
+
+
+# From bytes to lines
+
+
+def _stored_bytes(path: Path, digest: Any) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
+            yield chunk
+
+
+def _plain_bytes(path: Path, digest: Any, where: str) -> Iterator[bytes]:
+    """Bytes of the file, decompressed if it is gzip; at most CHUNK of them at a time."""
+    stored = _stored_bytes(path, digest)
+    head = next(stored, b"")
+    stored = chain([head], stored)
+    if not head.startswith(b"\x1f\x8b"):
+        yield from stored
+        return
+    budget = max(GZIP_FREE, GZIP_RATIO * path.stat().st_size)
+    member = zlib.decompressobj(wbits=31)
+    try:
+        for chunk in stored:
+            while chunk:
+                plain = member.decompress(chunk, CHUNK)
+                budget -= len(plain)
+                if budget < 0:
+                    raise InputError(
+                        f"{where}: expands to more than {GZIP_RATIO} times its size, which no "
+                        "table of people does. Decompress it yourself if you trust it."
+                    )
+                yield plain
+                chunk = member.unconsumed_tail
+                if member.eof:  # members may follow one another, and zeros may pad the last
+                    chunk = member.unused_data.lstrip(b"\0")
+                    member = zlib.decompressobj(wbits=31) if chunk else member
+        if not member.eof:
+            raise zlib.error
+    except zlib.error:
+        raise InputError(
+            f"{where}: the gzip data are cut short or damaged. Copy or compress the file again."
+        ) from None
+
+
+def _texts(path: Path, encoding: str | None, digest: Any, where: str) -> Iterator[str]:
+    """Decoded text of the file, without its byte order mark."""
+    chunks = _plain_bytes(path, digest, where)
+    head = b""
+    for chunk in chunks:
+        head += chunk
+        if len(head) >= 4:
+            break
+    told = (name for mark, name in BOMS.items() if head.startswith(mark))
+    decoder = codecs.getincrementaldecoder(encoding or next(told, "utf-8"))()
+    yield decoder.decode(head).removeprefix("\ufeff")
+    for chunk in chunks:
+        yield decoder.decode(chunk)
+    yield decoder.decode(b"", final=True)
+
+
+def _line_blocks(
+    path: Path, encoding: str | None, digest: Any, where: str
+) -> Iterator[Iterable[str]]:
+    """Whole lines, many at a time; CR, LF and CRLF all end a line."""
+    rest, line = "", 1
+    texts = _texts(path, encoding, digest, where)
+    try:
+        for text in texts:
+            text = rest + text
+            if (nul := text.find("\0")) >= 0:
+                raise InputError(
+                    f"{where}, line {line + _newlines(text[:nul])}: holds a NUL character, which "
+                    "text never does. Save the file again as text; if it is UTF-16 without a "
+                    "byte order mark, say --encoding utf-16-le (encoding=)."
+                )
+            # A CR at the very end may be half of a CRLF.
+            cut = max(text.rfind("\n"), text.rfind("\r", 0, -1)) + 1
+            block, rest = text[:cut], text[cut:]
+            if len(rest) > LINE_LIMIT:
+                raise InputError(
+                    f"{where}, line {line + _newlines(block)}: longer than {LINE_LIMIT:,} "
+                    "characters. Is this a table with one record a line?"
+                )
+            yield io.StringIO(block, newline="")
+            line += _newlines(block)
+    except UnicodeDecodeError as error:
+        line += _newlines(rest + error.object[: error.start].decode(error.encoding, "replace"))
+        raise InputError(
+            f"{where}, line {line}: not valid {encoding or 'UTF-8'}. Say how the file is encoded "
+            "with --encoding (encoding=); files from Windows are often cp1252, older ones latin-1."
+        ) from None
+    yield io.StringIO(rest, newline="")
+
+
+def _newlines(text: str) -> int:
+    returns = text.count("\r")
+    return text.count("\n") + returns - (text.count("\r\n") if returns else 0)
+
+
+# The header
+
+
+def require_columns(names: Sequence[str], wanted: Sequence[str], where: str) -> None:
+    """Refuse names that lack a wanted column, or that hold one twice (letter case aside)."""
+    for name in wanted:
+        if name not in names:
+            shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
+            raise InputError(
+                f"{where}: there is no column {name!r}.{_nearest(name, names)} "
+                f"The columns are: {shown}."
+            )
+    seen: dict[str, int] = {}
+    for k, name in enumerate(names, start=1):
+        if (other := seen.setdefault(name.casefold(), k)) != k:
+            raise InputError(
+                f"{where}: columns {other} and {k} are both called {name!r} (letter case aside). "
+                "Column names must differ; rename one of them."
+            )
+
+
+def _nearest(name: str, names: Sequence[str]) -> str:
+    folded = {known.strip().casefold(): known for known in reversed(names)}
+    near = difflib.get_close_matches(name.strip().casefold(), folded, n=1)
+    return f" Did you mean {folded[near[0]]!r}?" if near else ""
+
+
+def _first_record(lines: Iterable[str], delimiter: str) -> list[str]:
+    try:
+        return next(filter(None, csv.reader(lines, delimiter=delimiter, strict=True)), [])
+    except csv.Error:
+        return []
+
+
+def _find_header(
+    peek: Sequence[str], wanted: Sequence[str], delimiter: str | None, skipped: int, where: str
+) -> tuple[str, list[str]]:
+    """Return the delimiter and the column names, told by which of them has the wanted columns."""
+    if not any(line.strip("\r\n") for line in peek):
+        raise no_records(where)
+    candidates = DELIMITERS if delimiter is None else (delimiter,)
+    headers = {d: _first_record(peek, d) for d in candidates}
+    fitting = {d: names for d, names in headers.items() if set(wanted) <= set(names)}
+    if len({tuple(names) for names in fitting.values()}) > 1:
+        raise InputError(
+            f"{where}: the header can be split at {' or '.join(map(repr, fitting))}. "
+            "Say which with --delimiter (delimiter=)."
+        )
+    for d, names in fitting.items():
+        require_columns(names, wanted, where)
+        return d, names
+    if not any(headers.values()):
+        raise InputError(
+            f"{where}, line {skipped + 1}: the header cannot be read, a quote in it is not closed "
+            "or has text after it. Correct the header."
+        )
+    best = max(headers.values(), key=lambda names: (len(set(wanted) & set(names)), len(names)))
+    raise _header_error(best, peek, wanted, candidates, skipped, where)
+
+
+def _header_error(
+    names: list[str],
+    peek: Sequence[str],
+    wanted: Sequence[str],
+    candidates: Sequence[str],
+    skipped: int,
+    where: str,
+) -> InputError:
+    """Say what the header lacks, without showing a first line that may be a person."""
+    rows = {k: [_first_record([line], d) for d in candidates] for k, line in enumerate(peek)}
+    for k, splits in rows.items():
+        if k and any(set(wanted) <= set(cells) for cells in splits):
+            return InputError(
+                f"{where}: the header is not on line {skipped + 1} but on line {skipped + k + 1}. "
+                f"Skip what stands before it with --skip-lines {skipped + k} (skip_lines=)."
+            )
+    if set(wanted) & set(names):
+        try:
+            require_columns(names, wanted, where)
+        except InputError as error:
+            return error
+    folded = {name.strip().casefold() for name in names}
+    alike = [name for name in wanted if name.strip().casefold() in folded]
+    widest = max(len(cells) for splits in rows.values() for cells in splits)
+    reason = (
+        "The file may have no header line: put the column names on its first line. Or its cells "
+        "are split by something else: say by what with --delimiter (delimiter=)."
+    )
+    if alike:
+        reason = f"Names must agree letter for letter; {alike[0]!r} is there in another case."
+    elif len(names) < widest:
+        reason = (
+            f"That line has {len(names)} cells and a later one {widest}: if the header comes "
+            "later, skip what stands before it with --skip-lines (skip_lines=)."
+        )
+    asked = ", ".join(map(repr, wanted[:20]))
+    return InputError(
+        f"{where}, line {skipped + 1}: none of the columns asked for ({asked}) is there. {reason}"
+    )
+
+
+def no_records(where: str) -> InputError:
+    return InputError(
+        f"{where}: there are no records. A file needs a header line and at least one row, a table "
+        "at least one row; check that this is the right one."
+    )
+
+
+# The rows
+
+
+@contextmanager
+def _field_limit() -> Iterator[None]:
+    # The limit belongs to the csv module, not to a reader: give it back.
+    before = csv.field_size_limit(FIELD_LIMIT)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _batches(
+    reader: Any, width: int, skipped: int, where: str
+) -> Iterator[tuple[list[list[str]], npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Rows, the line each starts on, and how many lines each takes."""
+    size = max(1, BATCH_CELLS // width)
+    while True:
+        batch: list[list[str]] = []
+        before = skipped + reader.line_num
+        try:
+            batch.extend(islice(reader, size))
+        except csv.Error as error:  # the rows before the broken one are in the batch
+            line = before + 1 + int(_spans(batch).sum())
+            reason = (
+                f"a cell has more than {FIELD_LIMIT:,} characters, or a quote is not closed"
+                if "limit" in str(error)
+                else "a quote is not closed, or text follows a closing quote"
+            )
+            raise InputError(
+                f"{where}, line {line}: {reason}. Inside a quoted cell write a quote twice; "
+                "correct the row that starts on this line."
+            ) from None
+        if not batch:
+            return
+        spans = np.ones(len(batch), np.int64)
+        if skipped + reader.line_num - before != len(batch):
+            spans = _spans(batch)
+        yield batch, before + 1 + np.cumsum(spans) - spans, spans
+
+
+def _spans(batch: list[list[str]]) -> npt.NDArray[np.int64]:
+    """Lines that each row takes: one, and one more for each line break inside its quotes."""
+    return np.fromiter((1 + _newlines("\0".join(row)) for row in batch), np.int64, len(batch))
+
+
+def _fitting(
+    batch: list[list[str]],
+    first: npt.NDArray[np.int64],
+    spans: npt.NDArray[np.int64],
+    width: int,
+) -> tuple[list[list[str]], npt.NDArray[np.int64], list[tuple[int, int, int]]]:
+    """Rows as wide as the header, and (line, lines, cells) of the others; blank lines go."""
+    cells = np.fromiter(map(len, batch), np.int64, len(batch))
+    bad = np.flatnonzero((cells != width) & (cells != 0))
+    kept = [row for row in batch if len(row) == width]
+    return (
+        kept,
+        first[cells == width],
+        [(int(first[k]), int(spans[k]), int(cells[k])) for k in bad],
+    )
+
+
+def _misfit_error(
+    misfit: tuple[int, int, int], width: int, at_the_top: bool, where: str
+) -> InputError:
+    line, _, cells = misfit
+    hint = " If the header comes later, use --skip-lines (skip_lines=)." if at_the_top else ""
+    return InputError(
+        f"{where}, line {line}: {cells} cells where the header has {width}. Correct or remove the "
+        "line (is it a footer?), or have such rows set aside with --quarantine FILE "
+        f"(quarantine=).{hint}"
+    )
+
+
+def _pack(batch: list[list[str]], positions: Sequence[int]) -> list[pa.Array]:
+    """Columns of a batch as Arrow arrays, through one string: half the time of ``pa.array``.
+
+    Cells are joined by NUL, which no cell holds. In the array over that string, even elements
+    are the cells and odd ones the NULs between them, so that every cell can be picked in place.
+    """
+    joined = ("\0".join(map("\0".join, batch)) + "\0").encode()
+    ends = np.flatnonzero(np.frombuffer(joined, np.uint8) == 0)
+    offsets = np.zeros(2 * len(ends) + 1, np.int64)
+    offsets[1::2] = ends
+    offsets[2::2] = ends + 1
+    cells = pa.LargeStringArray.from_buffers(
+        2 * len(ends), pa.py_buffer(offsets), pa.py_buffer(joined)
+    )
+    rows, width = len(batch), len(batch[0])
+    picks = 2 * np.add.outer(np.array(positions), width * np.arange(rows))
+    picked = cells.take(pa.array(picks.ravel()))
+    return [picked[k * rows : (k + 1) * rows] for k in range(len(positions))]

@@ -1,0 +1,160 @@
+"""Comparison vectors (Eqs 1–2), counted and listed: the seam between data and statistics.
+
+Statistics never see n_A × n_B pairs. They ask a `PairSource` for level counts, pattern counts and
+the pairs above a weight; that is enough for everything in the paper (`docs/design.md`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayeslink.fields import Field
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_GRID = 1_000_000  # patterns that are enumerated without a second thought
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The pairs that may link: n_A × n_B, or the pairs within each value of a blocking key."""
+
+    sizes_a: Ints  # records of A in each block of the blocking key
+    sizes_b: Ints
+
+    @property
+    def n_pairs(self) -> int:
+        return int(self.sizes_a @ self.sizes_b)
+
+    @property
+    def max_links(self) -> int:
+        return int(np.minimum(self.sizes_a, self.sizes_b).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class LevelCounts:
+    """Pairs at each level of each field, over all pairs in scope: counts[field, level]."""
+
+    counts: Ints  # columns 0 = missing, 1 … k; unused levels of shorter fields are 0
+    n_pairs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """Distinct comparison vectors and how many pairs have each."""
+
+    levels: NDArray[np.uint8]  # one row a pattern
+    counts: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Listed pairs: row numbers of both files and the comparison vector."""
+
+    a: NDArray[np.int32]
+    b: NDArray[np.int32]
+    levels: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    def take(self, which: NDArray[Any]) -> Pairs:
+        return Pairs(self.a[which], self.b[which], self.levels[which])
+
+
+@runtime_checkable
+class PairSource(Protocol):
+    """Where comparison vectors come from. Two engines, one contract (`tests/contract`)."""
+
+    fields: Sequence[Field]
+    scope: Scope
+    tie_keys: tuple[NDArray[np.uint64], NDArray[np.uint64]]  # of each record, free of row order
+
+    @property
+    def n_a(self) -> int: ...
+    @property
+    def n_b(self) -> int: ...
+    @property
+    def n_pairs(self) -> int: ...
+
+    def level_counts(self) -> LevelCounts:
+        """Pairs at each level of each field: exact over all pairs in scope."""
+
+    def pattern_counts(self) -> Patterns:
+        """Joint counts of all patterns: exact over all pairs in scope."""
+
+    def pairs_above(self, weights: Floats, threshold: float) -> Pairs:
+        """Every pair whose weights (one row a field, one column a level) sum above threshold."""
+
+    def table(self, pairs: Pairs, columns: dict[str, Any]) -> Any:
+        """Pairs with their ids, the given columns and their levels, in the caller's own kind."""
+
+
+def sum_weights(weights: Floats, levels: NDArray[np.uint8]) -> Floats:
+    """Add each pair's weights field by field, in the order in which the kernels add them."""
+    total = np.zeros(len(levels))
+    for j in range(levels.shape[1]):
+        total += weights[j, levels[:, j]]
+    return total
+
+
+def count_levels(levels: NDArray[np.uint8], n_columns: int) -> Ints:
+    """Rows at each level of each field."""
+    counts = [np.bincount(column, minlength=n_columns) for column in levels.T]
+    return np.array(counts, np.int64).reshape(levels.shape[1], n_columns)
+
+
+def mix64(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of splitmix64."""
+    with np.errstate(over="ignore"):
+        x = x + np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return x ^ (x >> np.uint64(31))
+
+
+class Candidates:
+    """Pairs above a moving threshold, listed with some slack and reused while provably complete.
+
+    A pair that is not in the list had a weight of at most `listed_to` when the list was made. The
+    list serves new weights if no pattern that could be outside it is above the new threshold.
+    """
+
+    def __init__(self, source: PairSource, slack: float = 2.0) -> None:
+        self.source = source
+        self.slack = slack
+        self.searches = 0
+        self._pairs: Pairs | None = None
+        self._weights: Floats = np.zeros((0, 0))
+        self._listed_to = np.inf
+
+    def above(self, weights: Floats, threshold: float) -> tuple[Pairs, Floats]:
+        """Every pair whose weight exceeds `threshold`, and the weights."""
+        if self._pairs is None or not self._covers(weights, threshold):
+            self._listed_to = threshold - self.slack
+            self._weights = weights.copy()
+            self._pairs = self.source.pairs_above(weights, self._listed_to)
+            self.searches += 1
+        w = sum_weights(weights, self._pairs.levels)
+        keep = np.flatnonzero(w > threshold)
+        return self._pairs.take(keep), w[keep]
+
+    def _covers(self, weights: Floats, threshold: float) -> bool:
+        n_levels = [field.n_levels for field in self.source.fields]
+        change = [(weights - self._weights)[j, : k + 1].max() for j, k in enumerate(n_levels)]
+        if self._listed_to + sum(change) <= threshold:
+            return True
+        if np.prod([k + 1.0 for k in n_levels]) > _GRID:
+            return False
+        old, new = np.zeros(1), np.zeros(1)
+        for j, k in enumerate(n_levels):
+            old = np.add.outer(old, self._weights[j, : k + 1]).ravel()
+            new = np.add.outer(new, weights[j, : k + 1]).ravel()
+        outside = old <= self._listed_to
+        return not bool(np.any(outside & (new > threshold)))
