@@ -149,22 +149,12 @@ def _ambiguous(
     free_a, free_b = price_a <= _TIGHT, price_b <= _TIGHT
     hub = n_a + n_b
     a, b = np.arange(n_a), np.arange(n_b) + n_a
-    sources = [
-        columns[chosen],
-        rows[others],
-        a[in_a & free_a],
-        np.full((~in_a & free_a).sum(), hub),
-    ]
-    targets = [
-        rows[chosen],
-        columns[others],
-        np.full((in_a & free_a).sum(), hub),
-        a[~in_a & free_a],
-    ]
-    sources += [np.full((in_b & free_b).sum(), hub), b[~in_b & free_b]]
-    targets += [b[in_b & free_b], np.full((~in_b & free_b).sum(), hub)]
-    from_, to = np.concatenate(sources), np.concatenate(targets)
-    adjacency = sparse.csr_array((np.ones(len(from_), np.int8), (from_, to)), (hub + 1, hub + 1))
+    to_hub = np.concatenate([a[in_a & free_a], b[~in_b & free_b]])
+    from_hub = np.concatenate([a[~in_a & free_a], b[in_b & free_b]])
+    full = np.full(hub + 1, hub)
+    tails = np.concatenate([columns[chosen], rows[others], to_hub, full[: len(from_hub)]])
+    heads = np.concatenate([rows[chosen], columns[others], full[: len(to_hub)], from_hub])
+    adjacency = sparse.csr_array((np.ones(len(tails), np.int8), (tails, heads)), (hub + 1,) * 2)
     _, component = connected_components(adjacency, connection="strong")
     return np.asarray(component[rows[chosen]] == component[columns[chosen]])
 

@@ -24,7 +24,6 @@ DEMO_FIELDS = (
     "sex:exact",
     "occup:exact",
     "postcode:exact",
-    "street:tokens",
 )
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print a machine-readable summary.")
 _force = click.option("--force", is_flag=True, help="Replace the output directory if it exists.")
@@ -79,7 +78,8 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
     click.echo(f"\nAgainst the truth, which a simulation knows:\n{result}")
     flags = " ".join(f"--on {text}" for text in DEMO_FIELDS)
     click.echo(
-        f"\nThe same by hand, and a start for your own files:\n  bayeslink link {a} {b} {flags} -o out"
+        "\nThe same by hand, and a start for your own files:\n"
+        f"  bayeslink link {a} {b} {flags} -o out"
     )
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from datetime import date as Date
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -57,7 +56,7 @@ def value_reader(field: Field, side: int) -> Callable[[str], Any]:
     if field.kind == "numeric":
         return lambda text: _number(text, field.options["valid"])
     if field.kind == "date":
-        first, last = (Date.fromisoformat(d) for d in field.options["valid"])
+        first, last = (dt.date.fromisoformat(d) for d in field.options["valid"])
         form = field.options["formats"][side]
         return lambda text: _date(text.strip(), form, first, last)
     if field.kind == "geo":
@@ -73,15 +72,15 @@ def _number(text: str, valid: tuple[float, float]) -> float | None:
     return value if valid[0] <= value <= valid[1] and math.isfinite(value) else None
 
 
-def _date(text: str, form: str | None, first: Date, last: Date) -> int | None:
+def _date(text: str, form: str | None, first: dt.date, last: dt.date) -> int | None:
     """YYYYMMDD of the date; None if there is no such day or it lies outside first … last."""
     try:
         if form is None:
             if not _ISO.match(text):
                 raise UnreadableDateError
-            day = Date.fromisoformat(text)
+            day = dt.date.fromisoformat(text)
         else:
-            day = datetime.strptime(text, form).date()
+            day = dt.datetime.strptime(text, form).date()
     except ValueError as error:
         if isinstance(error, UnreadableDateError):
             raise
@@ -188,7 +187,7 @@ def _date_levels(field: Field, x: Sequence[int], y: Sequence[int], threads: int)
 
 
 def _ordinals(yyyymmdd: NDArray[np.int64]) -> NDArray[np.int64]:
-    days = [Date(v // 10000, v // 100 % 100, v % 100).toordinal() for v in yyyymmdd.tolist()]
+    days = [dt.date(v // 10000, v // 100 % 100, v % 100).toordinal() for v in yyyymmdd.tolist()]
     return np.array(days, np.int64)
 
 

@@ -26,7 +26,7 @@ from bayeslink.errors import InputError, OutputError
 DELIMITERS = (",", ";", "\t", "|")
 FIELD_LIMIT = 2**20  # characters in one cell; an unclosed quote stops here, not at the end of file
 LINE_LIMIT = 2**24  # characters in one line
-GZIP_FREE = 2**30  # decompressed bytes below which the ratio is not looked at
+GZIP_FREE = 2**28  # decompressed bytes below which the ratio is not looked at
 GZIP_RATIO = 200  # decompressed : compressed; names and dates reach 20, a bomb 1000
 CHUNK = 2**18  # bytes read at once
 BATCH_CELLS = 2**13  # cells parsed before they are packed into Arrow arrays; fits the cache

@@ -100,7 +100,7 @@ def _e_step(patterns: Patterns, parameters: Parameters, share: float) -> tuple[F
 
 def _soft_counts(patterns: Patterns, counts: NDArray[Any], priors: Priors) -> Floats:
     """Expected pairs at each level; never quite 0, so that weights stay finite."""
-    out = np.full(priors.used.shape, 1e-6)
+    out: Floats = np.full(priors.used.shape, 1e-6)
     for j in range(patterns.levels.shape[1]):
         out[j] += np.bincount(patterns.levels[:, j], counts, out.shape[1])
     return out

@@ -72,9 +72,9 @@ class Mode:
 class PenalizedFit(Mode):
     """The best mode found; the others, best first, are in `modes` (this one leads)."""
 
-    modes: tuple[Mode, ...] = field(default=(), repr=False)
-    prior: LinkCountPrior = Overlap()
-    searches: int = 0  # passes over all pairs in scope that the fit needed
+    modes: tuple[Mode, ...] = field(repr=False)
+    prior: LinkCountPrior
+    searches: int  # passes over all pairs in scope that the fit needed
 
 
 @dataclass(frozen=True, slots=True)

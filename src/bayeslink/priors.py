@@ -32,7 +32,7 @@ class Penalty:
             )
 
     def on(self, scope: Scope) -> LinkPrior:
-        return LinkPrior(scope, lambda n: -self.theta * n)
+        return LinkPrior(scope, lambda n: np.asarray(-self.theta * n, np.float64))
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,9 @@ def test_25_sparse_problems_equal_scipy(batch):
         cells = rng.choice(n_a * n_b, n_edges, replace=False)
         a, b = (cells // n_b).astype(np.int32), (cells % n_b).astype(np.int32)
         few_values = rng.exponential(4, 12)
-        scores = rng.choice(few_values, n_edges) if rng.random() < 0.5 else rng.exponential(4, n_edges)
+        scores = (
+            rng.choice(few_values, n_edges) if rng.random() < 0.5 else rng.exponential(4, n_edges)
+        )
         result = assign(a, b, scores, n_a, n_b, keys_of(n_a, n_b))
         assert result.value == pytest.approx(scipy_sparse_value(n_a, n_b, a, b, scores), rel=1e-9)
         check_certificate(result, a, b, scores)

@@ -42,7 +42,7 @@ class LocalPairs:
         to_caller: Callable[[pa.Table], Any] = lambda table: table,
     ) -> None:
         self.records = (a, b)
-        self.fields = tuple(fields)
+        self.fields: Sequence[Field] = tuple(fields)
         self.threads = threads or os.cpu_count() or 1
         self.dictionaries = [build_dictionary(f, a, b, self.threads) for f in self.fields]
         self.tie_keys = tie_keys(a, b, self.fields)
@@ -73,8 +73,8 @@ class LocalPairs:
         for j, dictionary in enumerate(self.dictionaries):
             missing = (-1, self._base[j] + len(dictionary.b.values))
             present = [
-                _count_by_block(codes[:, j] != gap, starts)
-                for codes, gap, starts in zip(self._tables, missing, self._starts, strict=False)
+                _count_by_block(self._tables[side][:, j] != missing[side], self._starts[side])
+                for side in (0, 1)
             ]
             compared = int(present[0] @ present[1])
             counts[j, 0] = self.n_pairs - compared
@@ -100,7 +100,7 @@ class LocalPairs:
         strides = place[:, None] * np.arange(radix.max())[None, :]
 
         def work(first: int, last: int) -> Ints:
-            return pattern_histogram(  # type: ignore[no-any-return]
+            return pattern_histogram(
                 *self._tables, *self._ranges, first, last, strides, self._base, n_codes
             )
 
@@ -121,7 +121,7 @@ class LocalPairs:
         def work(first: int, last: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
             scope = *self._tables, *self._ranges, first, last
             wanted = weights, self._base, threshold, MAX_LISTED
-            return pairs_above(*scope, *wanted, *plan, *self._posts)  # type: ignore[no-any-return]
+            return pairs_above(*scope, *wanted, *plan, *self._posts)
 
         pieces = self._in_pieces(work)
         total = sum(len(a) for a, _, _ in pieces)

@@ -17,8 +17,8 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
     def compile_it(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
-            return numba.njit(signature, nogil=True, cache=True)(function)  # type: ignore[no-any-return]
+            return numba.njit(signature, nogil=True, cache=True)(function)
         except RuntimeError:
-            return numba.njit(signature, nogil=True, cache=False)(function)  # type: ignore[no-any-return]
+            return numba.njit(signature, nogil=True, cache=False)(function)
 
     return compile_it
