@@ -100,7 +100,9 @@ def encode(field: Field, records: Records, side: int) -> Codes:
 def _field_cells(field: Field, records: Records, side: int) -> pa.Array:
     """The field's cells as one text column; a field of two columns needs both."""
     columns = [records.columns[name] for name in field.columns[side]]
-    return columns[0] if len(columns) == 1 else pc.binary_join_element_wise(*columns, JOIN)
+    if len(columns) == 1:
+        return columns[0]
+    return pc.binary_join_element_wise(*columns, pa.scalar(JOIN, columns[0].type))
 
 
 def _equality_table(x: list[Any], y: list[Any]) -> LevelTable:

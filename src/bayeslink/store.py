@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +23,10 @@ import pyarrow.parquet as pq
 
 from bayeslink import settings as toml
 from bayeslink.errors import InputError, OutputError
-from bayeslink.linking import Run
 from bayeslink.records import read_records
+
+if TYPE_CHECKING:
+    from bayeslink.linking import Run
 
 _LIBRARIES = ("bayeslink", "numpy", "scipy", "numba", "rapidfuzz", "pyarrow")
 

@@ -10,17 +10,7 @@ from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from bayeslink.assignment import assign
 from bayeslink.patterns import mix64
-
-
-def matchings(edges):
-    """Every matching of a small graph, as tuples of edge numbers."""
-    if not edges:
-        yield ()
-        return
-    (number, a, b), rest = edges[0], edges[1:]
-    yield from matchings(rest)
-    for more in matchings([e for e in rest if e[1] != a and e[2] != b]):
-        yield (number, *more)
+from tests.oracles import matchings
 
 
 def random_problem(rng, most=8, density=0.5, integer=False):

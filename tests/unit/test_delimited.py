@@ -1,4 +1,4 @@
-"""Delimited text: hostile files 1–12, 32 and 34 of the table, and a plain oracle for packing."""
+"""Delimited text: hostile files 1–12, 32 and 34 of the table, and what csv wrote read back."""
 
 import csv
 import gzip
