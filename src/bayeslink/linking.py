@@ -185,9 +185,10 @@ def _warnings(pairs: LocalPairs, fit: PenalizedFit) -> tuple[str, ...]:
     tied = int(fit.tied.sum())
     if tied:
         out.append(f"{tied} of {fit.n_links} links have an equally good alternative.")
-    if len(fit.modes) > 1 and fit.modes[0].objective - fit.modes[1].objective < 3:
-        sizes = ", ".join(str(mode.n_links) for mode in fit.modes)
-        out.append(f"several solutions are about equally good ({sizes} links).")
+    close = [mode for mode in fit.modes if fit.objective - mode.objective < 3]
+    if len(close) > 1:
+        sizes = ", ".join(f"{mode.n_links:,}" for mode in close)
+        out.append(f"several solutions are about equally good: {sizes} links.")
     return tuple(out)
 
 
