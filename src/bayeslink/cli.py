@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,10 +138,11 @@ def link(
                 raise SettingsError(_what_is_missing(flag))
         if not output:
             raise SettingsError("no output directory. Name one: -o OUT")
-        if not force:
-            _refuse_existing(Path(output))
-        run = link_files(**link_arguments(settings), progress=progress)
-        run.save(output, force=force)
+        _refuse_existing(Path(output), force)
+        arguments = link_arguments(settings)
+        with _removed_on_failure(read.quarantine for read in arguments["read"]):
+            run = link_files(**arguments, progress=progress)
+            run.save(output, force=force)
     if as_json:
         _print_json(run.summary())
     else:
@@ -252,11 +253,23 @@ def _what_is_missing(what: str) -> str:
     return f"file {what} is missing. Usage: bayeslink link A B --on COLUMN:COMPARISON -o OUT"
 
 
-def _refuse_existing(output: Path) -> None:
+def _refuse_existing(output: Path, force: bool) -> None:
     """Say so before the work, not after it."""
     from bayeslink.store import check_target
 
-    check_target(output, force=False)
+    check_target(output, force=force)
+
+
+@contextmanager
+def _removed_on_failure(quarantine: Iterable[str | Path | None]) -> Iterator[None]:
+    """Leave no rows set aside by a run that failed: its repeat would refuse to overwrite them."""
+    new = [Path(path) for path in quarantine if path and not Path(path).exists()]
+    try:
+        yield
+    except BaseException:
+        for path in new:
+            path.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager
@@ -279,11 +292,12 @@ def _print_summary(run: Run, output: Path) -> None:
     s = run.summary()
     click.echo(
         f"{s['n_a']:,} records in A, {s['n_b']:,} in B, {s['n_pairs']:,} pairs in scope: "
-        f"{s['n_links']:,} links (theta {s['theta']:.2f}, {sum(run.seconds.values()):.1f} s)"
+        f"{s['n_links']:,} links (theta {s['theta']:.4g}, {sum(run.seconds.values()):.1f} s)"
     )
     for warning in run.warnings:
         click.echo(f"note: {warning}")
-    click.echo(f"Results in {output}: links.csv, links.parquet, parameters.parquet, run.json")
+    shown = click.format_filename(output)
+    click.echo(f"Results in {shown}: links.csv, links.parquet, parameters.parquet, run.json")
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ def _date(text: str, form: str | None, first: dt.date, last: dt.date) -> int | N
 
 
 def _place(text: str) -> tuple[float, float] | None:
-    latitude, longitude = (_number(part, (-math.inf, math.inf)) for part in text.split(JOIN))
+    latitude, longitude = (_number(part, (-math.inf, math.inf)) for part in text.rsplit(JOIN, 1))
     if latitude is None or longitude is None or abs(latitude) > 90 or abs(longitude) > 180:
         return None
     return latitude, longitude
@@ -157,7 +157,8 @@ def _exact_levels(field: Field, x: Sequence[str], y: Sequence[str], threads: int
 
 def _numeric_levels(field: Field, x: Sequence[float], y: Sequence[float], threads: int) -> Levels:
     left, right = np.array(x)[:, None], np.array(y)[None, :]
-    d = np.abs(left - right)
+    with np.errstate(over="ignore"):
+        d = np.abs(left - right)
     if field.options["relative"]:
         scale = np.maximum(np.abs(left), np.abs(right))
         d = np.divide(d, scale, out=np.zeros_like(d), where=scale > 0)

@@ -80,10 +80,11 @@ def encode(field: Field, records: Records, side: int) -> Codes:
             values.append(None if text.strip() in declared else read(text))
         except UnreadableDateError:
             row = int(np.flatnonzero(raw == position)[0])
+            column = field.columns[side][0]
             raise InputError(
-                f"{records.label}, {records.place(row)}, column {field.columns[side][0]!r}: not "
-                "an ISO date (YYYY-MM-DD), and no format was given. Say it, for example "
-                f'date({field.columns[side][0]!r}, format="%d/%m/%Y").'
+                f"input {'AB'[side]}, {records.label}, {records.place(row)}, column {column!r}: "
+                "not an ISO date (YYYY-MM-DD), and no format was given. Say it, for example "
+                f'--on {field.name}:date:format=%d/%m/%Y (format="%d/%m/%Y").'
             ) from None
     distinct = sorted({v for v in values if v is not None})
     number = {v: i for i, v in enumerate(distinct)}

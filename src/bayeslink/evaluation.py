@@ -1,20 +1,15 @@
 """How good are links, and a post-hoc blocking, when the truth is known?"""
 
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bayeslink.errors import InputError, SettingsError
-
-_SIDES = ("id_a", "id_b")
-_TEXT = pa.large_string()
-_TEXTS = (pa.string(), pa.large_string(), pa.string_view())
+from bayeslink.errors import SettingsError
+from bayeslink.idpairs import SIDES, TEXT, id_pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +87,9 @@ def evaluate(
     -------
     Evaluation
     """
-    tables = [_pairs(links, "links"), _pairs(truth, "truth")]
+    tables = [id_pairs(links, "links"), id_pairs(truth, "truth")]
     if candidates is not None:
-        tables.append(_pairs(candidates, "candidates"))
+        tables.append(id_pairs(candidates, "candidates"))
     linked, true, *rest = _distinct_codes(tables)
     n_links, n_true = len(linked), len(true)
     hits = _n_common(linked, true)
@@ -142,83 +137,11 @@ def _n_common(x: NDArray[np.int64], y: NDArray[np.int64]) -> int:
 def _distinct_codes(tables: list[pa.Table]) -> list[NDArray[np.int64]]:
     """Give each pair one integer, the same in every table, and drop repetitions."""
     codes = []
-    for side in _SIDES:
-        ids = pa.chunked_array([chunk for table in tables for chunk in table[side].chunks], _TEXT)
+    for side in SIDES:
+        ids = pa.chunked_array([chunk for table in tables for chunk in table[side].chunks], TEXT)
         encoded = ids.combine_chunks().dictionary_encode()
         codes.append(encoded.indices.to_numpy().astype(np.int64))
         size = len(encoded.dictionary)
     ends = np.cumsum([len(table) for table in tables])[:-1]
     parts = map(np.sort, np.split(codes[0] * size + codes[1], ends))  # np.unique is far slower
     return [part[np.diff(part, prepend=-1) > 0] for part in parts]
-
-
-def _pairs(source: Any, role: str) -> pa.Table:
-    """Read pairs of any kind into two columns of text."""
-    table = _table(source, role) if hasattr(source, "__arrow_c_stream__") else _rows(source, role)
-    pairs = pa.table({side: _ids(table[side], f"{role}.{side}") for side in _SIDES})
-    if role == "links" and "decision" in table.column_names:
-        pairs = pairs.filter(pc.equal(_text(table["decision"]), "link"))
-    return pairs
-
-
-def _table(source: Any, role: str) -> pa.Table:
-    try:
-        table = pa.table(source)
-    except pa.ArrowException as error:
-        raise InputError(
-            f"{role} cannot be read as an Arrow table: {type(error).__name__}. Each column must "
-            "hold one kind of value; give the columns id_a and id_b only, as text."
-        ) from error
-    absent = [side for side in _SIDES if table.column_names.count(side) != 1]
-    if absent:
-        raise InputError(
-            f"{role} must have one column {' and one '.join(absent)}. It has "
-            f"{', '.join(map(str, table.column_names)) or 'none at all'}; rename the two with the "
-            "ids to id_a and id_b."
-        )
-    return table
-
-
-def _rows(source: Iterable[Any], role: str) -> pa.Table:
-    rows = list(source)
-    kinds = {*map(type, rows)}
-    fit = all(issubclass(kind, Sequence | np.ndarray) and kind is not str for kind in kinds)
-    if not fit or {*map(len, rows)} - {2}:
-        raise InputError(
-            f"{role} must be a table or rows of two ids each, got rows of another kind. "
-            "Give (id_a, id_b) tuples or a table with these columns."
-        )
-    return pa.table(
-        {name: _id_list([row[k] for row in rows], role) for k, name in enumerate(_SIDES)}
-    )
-
-
-def _id_list(ids: list[Any], role: str) -> pa.Array:
-    kinds = {*map(type, ids)}
-    if any(not issubclass(kind, str | int | np.integer) or kind is bool for kind in kinds):
-        raise _unfit(role)
-    return pa.array(list(map(str, ids)), _TEXT)
-
-
-def _ids(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """Cast ids to text; only types for which that is exact."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    exact = pa.types.is_integer(kind) or pa.types.is_null(kind) or kind in _TEXTS
-    if not exact or column.null_count:
-        raise _unfit(name)
-    return _text(column)
-
-
-def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if not pa.types.is_dictionary(column.type):
-        return column.cast(_TEXT)
-    # By hand: Arrow cannot decode the views that polars keeps in its dictionaries.
-    chunks = [chunk.dictionary.cast(_TEXT).take(chunk.indices) for chunk in column.chunks]
-    return pa.chunked_array(chunks, _TEXT)
-
-
-def _unfit(name: str) -> InputError:
-    return InputError(
-        f"{name} has ids that are missing or neither text nor whole numbers. Only those compare "
-        "exactly; drop the rows without ids and read ids as text."
-    )

@@ -5,7 +5,9 @@ Levels run from 1 (worst) to k (best); 0 is kept for missing (Section 2 of the p
 
 from __future__ import annotations
 
+import datetime as dt
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -144,7 +146,8 @@ def date(
     labels = _distance_labels(cuts, "apart", " days")
     slips = (("one digit wrong", one_digit), ("day and month swapped", swapped))
     lower = [*labels[:-1], *(label for label, on in slips if on)]
-    formats = format if isinstance(format, tuple) else (format, format)
+    formats = tuple(format) if isinstance(format, (tuple, list)) else (format, format)
+    _check_date_settings(column, formats, valid)
     own = {
         "cuts": cuts,
         "format": format,
@@ -294,7 +297,7 @@ def _field(
         cuts=tuple(cuts),
         bands=bands,
         normalise=_checked_normalisation(column, common.get("normalise", DEFAULT_NORMALISATION)),
-        missing=tuple(common["missing"]) if common.get("missing") is not None else None,
+        missing=_checked_missing(column, common.get("missing")),
         m_prior=_checked_prior(column, "m_prior", common.get("m_prior"), default_m),
         u_prior=_checked_prior(column, "u_prior", common.get("u_prior"), (1.0,) * len(labels)),
         options=dict(options or {}),
@@ -318,11 +321,16 @@ def _checked_columns(kind: str, column: str, longitude: str | None, given: Any) 
     return sides[0], sides[1]
 
 
-def _checked_cuts(column: str, cuts: Sequence[float], *, rising: bool) -> tuple[float, ...]:
+def _numbers(values: Any) -> tuple[float, ...]:
+    """As numbers; none at all if one of them is no number."""
     try:
-        values = tuple(float(c) for c in cuts)
+        return tuple(float(value) for value in values)
     except (TypeError, ValueError):
-        values = ()
+        return ()
+
+
+def _checked_cuts(column: str, cuts: Sequence[float], *, rising: bool) -> tuple[float, ...]:
+    values = _numbers(cuts)
     ordered = sorted(set(values), reverse=not rising)
     if not values or list(values) != ordered or not all(0 <= c < math.inf for c in values):
         order = "rising" if rising else "falling"
@@ -334,8 +342,12 @@ def _checked_cuts(column: str, cuts: Sequence[float], *, rising: bool) -> tuple[
 
 
 def _checked_bands(column: str, bands: Sequence[float]) -> tuple[float, ...]:
-    values = tuple(float(b) for b in bands)
-    if list(values) != sorted(set(values), reverse=True) or not all(0 < b < 1 for b in values):
+    values = _numbers(bands)
+    if (
+        len(values) != len(bands)
+        or list(values) != sorted(set(values), reverse=True)
+        or not all(0 < b < 1 for b in values)
+    ):
         raise SettingsError(
             f"{column!r}: bands must be falling shares between 0 and 1, "
             f"such as (.01, .001), got {bands!r}."
@@ -361,12 +373,21 @@ def _checked_normalisation(column: str, steps: Sequence[str]) -> tuple[str, ...]
     return tuple(step for step in NORMALISATIONS if step in steps)
 
 
+def _checked_missing(column: str, values: Any) -> tuple[str, ...] | None:
+    if values is None:
+        return None
+    values = (values,) if isinstance(values, str) else tuple(values)
+    if not all(isinstance(value, str) for value in values):
+        raise SettingsError(f"{column!r}: missing takes texts, such as ('NA', '999').")
+    return tuple(value.strip() for value in values)
+
+
 def _checked_prior(
     column: str, which: str, given: Sequence[float] | None, default: tuple[float, ...]
 ) -> tuple[float, ...]:
     if given is None:
         return default
-    values = tuple(float(x) for x in given)
+    values = _numbers(given)
     if len(values) != len(default) or not all(0 < x < math.inf for x in values):
         raise SettingsError(
             f"{column!r}: {which} takes {len(default)} positive finite numbers, one a level from "
@@ -387,6 +408,28 @@ def _bounds(column: str, valid: tuple[float | None, float | None]) -> tuple[floa
             f"{column!r}: valid takes (lowest, highest), either may be None, got {valid!r}."
         )
     return low, high
+
+
+def _check_date_settings(column: str, formats: tuple[Any, ...], valid: Any) -> None:
+    for form in formats:
+        try:
+            if form is not None:
+                dt.datetime.strptime(dt.datetime(1984, 11, 23).strftime(form), form)
+                if not {"%d", "%m"} <= set(re.findall("%.", form)) and "%j" not in form:
+                    raise ValueError
+        except (TypeError, ValueError):
+            raise SettingsError(
+                f"date({column!r}): {form!r} is no format of a whole date. "
+                "Use %d, %m and %Y, for example %d/%m/%Y, or one such format for each file."
+            ) from None
+    try:
+        first, last = (dt.date.fromisoformat(day) for day in valid)
+    except (TypeError, ValueError):
+        raise SettingsError(
+            f"date({column!r}): valid takes the first and last day as YYYY-MM-DD, got {valid!r}."
+        ) from None
+    if len(formats) != 2 or first > last:
+        raise SettingsError(f"date({column!r}): formats are one or two, and valid runs forward.")
 
 
 def _refuse_bands(kind: str, common: Mapping[str, Any]) -> None:

@@ -175,7 +175,7 @@ def _warnings(pairs: LocalPairs, fit: PenalizedFit) -> tuple[str, ...]:
     records = pairs.records
     same = records[0].sha256 is not None and records[0].sha256 == records[1].sha256
     if same or (records[0].ids.equals(records[1].ids) and records[0].columns == records[1].columns):
-        out.append("A and B are the same file: every record will find itself.")
+        out.append("A and B are the same file.")
     for d in pairs.dictionaries:
         for codes, record in zip((d.a, d.b), records, strict=True):
             if len(codes.values) == 0:

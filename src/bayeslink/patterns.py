@@ -92,6 +92,9 @@ class PairSource(Protocol):
     def pairs_above(self, weights: Floats, threshold: float) -> Pairs:
         """Every pair whose weights (one row a field, one column a level) sum above threshold."""
 
+    def find(self, ids: Any) -> Pairs:
+        """The pairs named by (id_a, id_b), with their comparison vectors, whatever their weight."""
+
     def table(self, pairs: Pairs, columns: dict[str, Any]) -> Any:
         """Pairs with their ids, the given columns and their levels, in the caller's own kind."""
 

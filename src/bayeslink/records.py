@@ -19,10 +19,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bayeslink.delimited import no_records, read_delimited, require_columns, write_misfits
+from bayeslink.celltexts import (
+    TEXT,
+    as_text,
+    exact_integers,
+    from_pandas,
+    no_text,
+    without_dictionary,
+)
+from bayeslink.delimited import (
+    FIELD_LIMIT,
+    no_records,
+    read_delimited,
+    require_columns,
+    write_misfits,
+)
 from bayeslink.errors import InputError, SettingsError
 
-TEXT = pa.large_string()
 NOT_TEXT = {
     b"PK\x03\x04": "an Excel workbook or zip archive",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook",
@@ -135,7 +148,11 @@ def read_records(
     if not table.rows:
         raise no_records(where)
     ids = _ids(table, id, where)
-    blank = {name: _blank(_text(table.columns[name], name, where), options) for name in columns}
+    texts = {name: as_text(table.columns[name], name, where) for name in columns}
+    if table.lines is None:  # a file of text has been checked line by line
+        for name, values in {**({} if id is None else {id: ids}), **texts}.items():
+            _refuse_no_text(values, name, where)
+    blank = {name: _blank(values, options) for name, values in texts.items()}
     if table.misfits and path is not None and options.quarantine is not None:
         write_misfits(Path(options.quarantine), path, table.misfits, options.encoding)
     return Records(
@@ -158,13 +175,13 @@ def _ids(table: _Table, id: str | None, where: str) -> pa.Array:
     """Return the ids as exact text, after refusing blank and repeated ones."""
     if id is None:
         return pa.array(np.arange(1, table.rows + 1)).cast(TEXT)
-    column = _plain(table.columns[id])
-    if pa.types.is_floating(column.type) and not _exact_integers(column):
+    column = without_dictionary(table.columns[id])
+    if pa.types.is_floating(column.type) and not exact_integers(column):
         raise InputError(
             f"{where}: the id column {id!r} holds floating-point numbers that are not whole or "
             "exceed 2^53, so that ids may already have been rounded. Read it as text or integer."
         )
-    ids = _text(column, id, where)
+    ids = as_text(column, id, where)
     blanks = np.flatnonzero(pc.fill_null(_is_blank(ids), True).to_numpy(zero_copy_only=False))
     if len(blanks):
         places = " and ".join(_place(table.lines, row) for row in blanks[:2])
@@ -185,6 +202,20 @@ def _ids(table: _Table, id: str | None, where: str) -> pa.Array:
             f"first on {places}. Ids must be unique; remove the repeats or use another column."
         )
     return ids
+
+
+def _refuse_no_text(values: pa.Array, name: str, where: str) -> None:
+    """Refuse what `delimited` refuses in a file: NUL, and cells longer than any name."""
+    for wrong, what in (
+        (pc.match_substring(values, "\0"), "holds a NUL character"),
+        (pc.greater(pc.utf8_length(values), FIELD_LIMIT), f"is over {FIELD_LIMIT:,} characters"),
+    ):
+        if pc.any(wrong).as_py():
+            place = _place(None, pc.index(wrong, True).as_py())
+            raise InputError(
+                f"{where}, {place}: column {name!r} {what}, which no text about people does. "
+                "Correct the cell or leave the column out."
+            )
 
 
 def _is_blank(values: pa.Array) -> pa.Array:
@@ -309,7 +340,7 @@ def _read_frame(source: Any, wanted: Sequence[str], where: str) -> _Table:
         names = [str(name) for name in source.columns]
         require_columns(names, wanted, where)
         columns = {
-            name: _from_pandas(source.iloc[:, names.index(name)], name, where) for name in wanted
+            name: from_pandas(source.iloc[:, names.index(name)], name, where) for name in wanted
         }
         return _Table("pandas", columns, len(source))
     if (polars := sys.modules.get("polars")) and isinstance(source, polars.DataFrame):
@@ -336,108 +367,5 @@ def _arrow(
         try:
             column.validate(full=True)
         except pa.ArrowInvalid:
-            raise _no_text(name, f"{column.type}, with values that are not valid", where) from None
+            raise no_text(name, f"{column.type}, with values that are not valid", where) from None
     return _Table(kind, columns, table.num_rows, sha256)
-
-
-# Typed values -> text
-
-
-def _from_pandas(series: Any, name: str, where: str) -> pa.ChunkedArray:
-    try:
-        values = pa.array(series, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        # Of the mixed columns only int and str are safe: everyone writes them the same way.
-        items = [None if null else item for item, null in zip(series, series.isna(), strict=True)]
-        kinds = {type(item) for item in items if item is not None}
-        if bool in kinds or not all(issubclass(kind, int | np.integer | str) for kind in kinds):
-            raise _no_text(name, series.dtype, where) from None
-        try:
-            values = pa.array([None if item is None else str(item) for item in items], TEXT)
-        except UnicodeEncodeError:
-            raise _no_text(name, "text with broken characters", where) from None
-    return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
-
-
-def _text(column: pa.ChunkedArray, name: str, where: str) -> pa.Array:
-    """Return the column as text: exact, and as a person would have typed it."""
-    column = _plain(column)
-    kind = column.type
-    try:
-        if pa.types.is_floating(kind):
-            return _float_text(column.combine_chunks())
-        if pa.types.is_timestamp(kind):
-            column = _iso_text(column)
-        elif pa.types.is_decimal(kind):
-            plain = [None if value is None else format(value, "f") for value in column.to_pylist()]
-            return pa.array(plain, TEXT)
-        elif pa.types.is_date(kind):
-            column = column.cast(pa.date32()).cast(TEXT)
-        elif any(is_kind(kind) for is_kind in _CAST):
-            column = column.cast(TEXT)
-        else:
-            raise _no_text(name, kind, where)
-    except pa.ArrowException:
-        raise _no_text(name, f"{kind}, with values out of range", where) from None
-    return column.combine_chunks()
-
-
-_CAST = (
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_string_view,
-    pa.types.is_boolean,
-    pa.types.is_integer,
-    pa.types.is_time,
-    pa.types.is_null,
-)
-
-
-def _no_text(name: str, kind: object, where: str) -> InputError:
-    return InputError(
-        f"{where}: column {name!r} is of type {kind}, which has no single text form. Text, whole "
-        "and decimal numbers, dates, times and true/false can be used; turn it into text first."
-    )
-
-
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Look through encodings (dictionary, half floats) to the values themselves."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    return column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
-
-
-def _exact_integers(column: pa.ChunkedArray) -> bool:
-    """Whether these floats are whole and small enough that no two integers share one."""
-    values = column.drop_null().to_numpy()
-    values = values[~np.isnan(values)]
-    limit = 2.0 ** (np.finfo(values.dtype).nmant + 1)
-    return bool(np.all((np.abs(values) < limit) & (values == np.trunc(values))))
-
-
-def _float_text(values: pa.Array) -> pa.Array:
-    """Integer text if all are whole (pandas makes floats of integers with gaps), else the repr."""
-    absent = pc.fill_null(pc.is_nan(values), True).to_numpy(zero_copy_only=False)
-    numbers = np.where(absent, 0, pc.fill_null(values, 0).to_numpy())
-    finite = np.isfinite(numbers)
-    if not np.all((numbers == np.trunc(numbers))[finite]):
-        return pa.array(numbers.astype(str).astype(object), TEXT, mask=absent)
-    if np.all(np.abs(numbers) < 2.0**63):
-        return pa.array(numbers.astype(np.int64), mask=absent).cast(TEXT)
-    whole = [str(int(x)) if ok else str(x) for x, ok in zip(numbers, finite, strict=True)]
-    return pa.array(np.array(whole, object), TEXT, mask=absent)
-
-
-def _iso_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """ISO 8601; only the date where every time is midnight, as pandas has no type for dates."""
-    zone = column.type.tz
-    for unit in ("s", "ms", "us", "ns"):
-        try:
-            column = column.cast(pa.timestamp(unit, zone))
-            break
-        except pa.ArrowInvalid:
-            continue
-    days = column.cast(pa.date32())
-    if zone is None and pc.all(pc.equal(days.cast(column.type), column)).as_py():
-        return days.cast(TEXT)
-    return pc.replace_substring(column.cast(TEXT), " ", "T")

@@ -43,6 +43,11 @@ def parse_on(text: str) -> Field:
     (0.0, 0.2, 0.4)
     """
     column, _, rest = text.partition(":")
+    if not column:
+        raise SettingsError(
+            f"--on {text!r} names no column. Say COLUMN:COMPARISON; a column with a colon in its "
+            "name can be given in link.toml (--config)."
+        )
     kind, *settings = _split_outside_quotes(rest) if rest else ["exact"]
     entry: dict[str, Any] = {"column": column, "compare": kind}
     for setting in settings:
@@ -74,7 +79,7 @@ def _value(key: str, text: str) -> Any:
     """Text of a command-line setting as TOML would have it."""
     if key in ("format", "name", "longitude"):
         return text
-    if key in ("columns", "normalise", "missing"):
+    if key in ("columns", "normalise", "missing") or (key == "valid" and "-" in text[1:]):
         return [part for part in text.split(",") if part or key == "missing"]
     try:
         numbers = [None if part == "" else float(part) for part in text.split(",")]
@@ -88,6 +93,8 @@ def _value(key: str, text: str) -> Any:
 
 def field_from(entry: Mapping[str, Any]) -> Field:
     """A field from one [[fields]] table of link.toml."""
+    if not isinstance(entry, Mapping):
+        raise SettingsError('each of fields is a table: [[fields]] with column = "…".')
     arguments = dict(entry)
     kind = arguments.pop("compare", "exact")
     if kind not in COMPARISONS or kind == "custom":
@@ -166,6 +173,8 @@ def read_options(settings: Mapping[str, Any]) -> tuple[ReadOptions, ReadOptions]
     """Reading options for A and for B; each setting is for both, or a list of two."""
     missing = settings.get("missing", [])
     values = [missing] if isinstance(missing, str) else missing
+    if not all(isinstance(value, str) for value in values):
+        raise SettingsError('missing takes texts, such as ["NA", "999"].')
     sides: list[dict[str, Any]] = [{}, {}]
     for key in _READ_KEYS:
         if settings.get(key) is None:
@@ -174,7 +183,10 @@ def read_options(settings: Mapping[str, Any]) -> tuple[ReadOptions, ReadOptions]
         pair = given if isinstance(given, (list, tuple)) else [given, given]
         if len(pair) != 2:
             raise SettingsError(f"{key} takes one value, or one for A and one for B.")
+        wanted = int if key == "skip_lines" else str
         for side, value in zip(sides, pair, strict=True):
+            if not isinstance(value, wanted):
+                raise SettingsError(f"{key} must be {_TYPE_NAMES[wanted]}, got {value!r}.")
             side[key] = value
     declared = ("", *(v for v in values if v != ""))
     a, b = (ReadOptions(missing=declared, **side) for side in sides)
@@ -199,7 +211,10 @@ def dump(settings: Mapping[str, Any]) -> str:
     lines = []
     for key in ("a", "b", "id", "block", "seed", "missing", *_READ_KEYS):
         if settings.get(key) not in (None, [], ()):
-            lines.append(f"{key} = {_toml(settings[key])}")
+            line = f"{key} = {_toml(settings[key])}"
+            if not _is_utf8(line):  # a path with stray bytes, which TOML cannot hold
+                line = "# " + line.encode("utf-8", "backslashreplace").decode()
+            lines.append(line)
     prior = settings["prior"]
     if isinstance(prior, Penalty):
         lines.append(f"theta = {_toml(prior.theta)}")
@@ -215,6 +230,14 @@ def dump(settings: Mapping[str, Any]) -> str:
             if value is not None and not callable(value)
         ]
     return "\n".join(lines) + "\n"
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def settings_of_reading(options: Sequence[ReadOptions]) -> dict[str, Any]:

@@ -34,9 +34,13 @@ _LIBRARIES = ("bayeslink", "numpy", "scipy", "numba", "rapidfuzz", "pyarrow")
 def save_run(run: Run, directory: str | Path, *, force: bool = False) -> None:
     """Write links, parameters, run.json and link.toml of `run` to `directory`."""
     with replacing(directory, force=force) as folder:
-        pq.write_table(run.table, folder / "links.parquet", compression="zstd")
-        pyarrow.csv.write_csv(safe_for_spreadsheets(run.table), folder / "links.csv")
-        pq.write_table(parameter_table(run), folder / "parameters.parquet", compression="zstd")
+        # Arrow takes only UTF-8 paths; Python opens any.
+        with (folder / "links.parquet").open("wb") as file:
+            pq.write_table(run.table, file, compression="zstd")
+        with (folder / "links.csv").open("wb") as file:
+            pyarrow.csv.write_csv(safe_for_spreadsheets(run.table), file)
+        with (folder / "parameters.parquet").open("wb") as file:
+            pq.write_table(parameter_table(run), file, compression="zstd")
         (folder / "run.json").write_text(json.dumps(provenance(run), indent=2) + "\n", "utf-8")
         (folder / "link.toml").write_text(toml.dump(_settings(run)), "utf-8")
 
@@ -67,18 +71,30 @@ def replacing(directory: str | Path, *, force: bool) -> Iterator[Path]:
 
 def check_target(target: Path, *, force: bool) -> None:
     """Refuse a directory that is in use, or with `force` one that no run has written."""
-    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
-        return
+    try:
+        if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+            return
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise _cannot_write(target, error) from None
     if not force:
         raise OutputError(
             f"{target} exists. Nothing was written. Choose another output directory, "
             "or say --force (force=True) to replace it."
         )
-    if not (target / "run.json").is_file():
+    if not _is_run(target):
         raise OutputError(
             f"{target} exists and is not a bayeslink run directory. Nothing was written. "
             "Choose another output directory."
         )
+
+
+def _is_run(target: Path) -> bool:
+    """Whether `provenance` wrote the run.json there: another program's may be called the same."""
+    try:
+        found = json.loads((target / "run.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and "bayeslink" in found.get("versions", ())
 
 
 def _swap(scratch: Path, target: Path) -> None:
@@ -86,19 +102,21 @@ def _swap(scratch: Path, target: Path) -> None:
         scratch.rename(target)
         return
     aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
-    target.rename(aside / "run")
     try:
-        scratch.rename(target)
-    except OSError:
-        (aside / "run").rename(target)
-        raise
+        target.rename(aside / "run")
+        try:
+            scratch.rename(target)
+        except OSError:
+            (aside / "run").rename(target)
+            raise
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _cannot_write(target: Path, error: OSError) -> OutputError:
+def _cannot_write(target: Path, error: OSError | ValueError) -> OutputError:
+    reason = getattr(error, "strerror", None) or str(error)
     return OutputError(
-        f"cannot write {target}: {error.strerror or error}. What was there is untouched. "
+        f"cannot write {target}: {reason}. What was there is untouched. "
         "Check the permissions and the space left, or choose another directory."
     )
 
@@ -176,7 +194,8 @@ def read_links(directory: Path) -> pa.Table:
     """The links of a run directory."""
     path = directory / "links.parquet"
     try:
-        return pq.read_table(path)
+        with path.open("rb") as file:
+            return pq.read_table(file)
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(
             f"cannot read {path}: {str(error).splitlines()[0]}. "

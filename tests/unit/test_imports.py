@@ -16,12 +16,14 @@ LAYERS = [
     {"store"},
     {"settings"},
     {"engines.local", "evaluation", "simulation"},
-    {"penalized", "em", "engines.search", "keys"},
-    {"assignment", "priors", "dictionaries", "_people"},
+    {"sampler"},
+    {"posthoc", "decisions"},
+    {"penalized", "em", "engines.search", "keys", "idpairs"},
+    {"assignment", "priors", "dictionaries", "_people", "diagnostics", "downstream"},
     {"model", "comparisons", "records"},
-    {"patterns", "delimited"},
+    {"patterns", "delimited", "celltexts"},
     {"fields"},
-    {"kernels.scan", "kernels.matching"},
+    {"kernels.scan", "kernels.matching", "kernels.sampling", "kernels.components"},
     {"kernels", "engines", "errors", "__init__"},
 ]
 MIDDLE = {"model", "priors", "patterns", "assignment", "em", "penalized", "fields"}

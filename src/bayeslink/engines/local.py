@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
+from scipy import sparse
 
 from bayeslink.dictionaries import build_dictionary
 from bayeslink.engines.search import make_plan
-from bayeslink.errors import BayeslinkError, SettingsError
+from bayeslink.errors import BayeslinkError, InputError, SettingsError
 from bayeslink.fields import Field
+from bayeslink.idpairs import id_pairs
 from bayeslink.keys import block_keys, tie_keys
 from bayeslink.patterns import Floats, Ints, LevelCounts, Pairs, Patterns, Scope
 from bayeslink.records import Records
@@ -162,6 +165,39 @@ class LocalPairs:
         sizes = np.bincount(codes.ravel(), minlength=int(self._base[-1]))
         return np.concatenate([[0], np.cumsum(sizes)]), posts.astype(np.int32)
 
+    def find(self, ids: Any) -> Pairs:
+        named = id_pairs(ids, "the pairs")
+        rows = []
+        for side, records in enumerate(self.records):
+            at = pc.index_in(named.column(side).cast(records.ids.type), records.ids)
+            unknown = at.null_count
+            if unknown:
+                raise InputError(
+                    f"{unknown} ids named in pairs are not in {records.label}. "
+                    "Ids are compared as text; check the column order (id_a, id_b)."
+                )
+            rows.append(at.combine_chunks().to_numpy(zero_copy_only=False).astype(np.int32))
+        in_scope = self._block_of[0][rows[0]] == self._block_of[1][rows[1]]
+        if not (in_scope & (self._block_of[0][rows[0]] >= 0)).all():
+            raise InputError(
+                "some of the pairs named lie outside the blocking key's scope, where no pair may "
+                "link. Drop them, or the blocking key."
+            )
+        return Pairs(rows[0], rows[1], self.levels_of(rows[0], rows[1]))
+
+    def levels_of(self, a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.uint8]:
+        """Comparison vectors of given pairs of rows."""
+        levels = np.ones((len(a), len(self.fields)), np.uint8)
+        for j, d in enumerate(self.dictionaries):
+            x, y = d.a.codes[a], d.b.codes[b]
+            missing = (x == len(d.a.values)) | (y == len(d.b.values))
+            shape = (len(d.a.values) + 1, len(d.b.values) + 1)
+            indptr = np.append(d.table.indptr, d.table.indptr[-1])
+            table = sparse.csr_array((d.table.levels, d.table.indices, indptr), shape)
+            found = np.asarray(table[x, y]).ravel()
+            levels[:, j] = np.where(missing, 0, np.maximum(found, 1))
+        return levels
+
     def table(self, pairs: Pairs, columns: dict[str, Any]) -> Any:
         return self.to_caller(self.arrow_table(pairs, columns))
 
@@ -177,7 +213,7 @@ class LocalPairs:
 
     def _lay_out_blocks(self, block: Sequence[Field]) -> None:
         """Sort both files by the blocking key; a missing key is in no block."""
-        keys_a, keys_b = block_keys(*self.records, block)
+        keys_a, keys_b = self._block_of = block_keys(*self.records, block)
         n_blocks = int(max(keys_a.max(initial=-1), keys_b.max(initial=-1))) + 1
         self._order_a, starts_a = _sorted_by_block(keys_a, n_blocks)
         self._order_b, starts_b = _sorted_by_block(keys_b, n_blocks)

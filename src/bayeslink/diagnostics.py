@@ -1,0 +1,347 @@
+"""Do the chains agree? R-hat, effective sample size and Monte Carlo error of posterior draws.
+
+After Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021), "Rank-normalization, folding, and
+localization: an improved R-hat", and equal to what ArviZ gives, with two differences on purpose.
+A constant has no R-hat and no sample size: that nothing moved is no evidence that all is well.
+And a single chain has an R-hat, which compares its two halves.
+
+Inside, arrays have the shape (..., chains, draws), so that many quantities are done at once.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.fft
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from bayeslink.errors import InputError, SettingsError
+
+Floats = NDArray[np.float64]
+
+RHAT_AGREE = 1.01
+"""Up to here chains agree, as Vehtari et al. advise."""
+RHAT_DISAGREE = 1.05
+"""Above this they disagree; in between they nearly agree."""
+ESS_ENOUGH = 100.0
+"""Independent draws below which mean and interval are too rough to report."""
+MIN_DRAWS = 4
+"""Draws per chain below which nothing can be said: a half needs two for a variance."""
+
+OK = "ok"
+CONSTANT = "constant"
+DISAGREE = "chains disagree"
+NEARLY = "chains nearly agree"
+TOO_FEW = "too few draws"
+
+_BATCH = 2**17  # Values worked on at a time: they stay in the processor's cache.
+_NAMED = 3  # Quantities a warning names before it only counts them.
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """Summary of one quantity, and whether the chains can be trusted on it.
+
+    Attributes
+    ----------
+    name
+        The quantity.
+    mean, sd, low, high
+        Of all draws together; low and high bound the central interval.
+    rhat
+        Rank-normalised split R-hat. None if there is none: a constant, fewer than four draws, or
+        chains that are each constant but differ, for which it is infinite.
+    ess
+        Effective number of independent draws, in the bulk. None for a constant or few draws.
+    mcse
+        Monte Carlo standard error of the mean. None as `ess`.
+    status
+        The worst that applies, in this order: "too few draws" (fewer than four per chain),
+        "constant" (nothing moved, so nothing was checked), "chains disagree" (R-hat above 1.05),
+        "too few draws" (ess below 100), "chains nearly agree" (R-hat above 1.01), "ok".
+    """
+
+    name: str
+    mean: float
+    sd: float
+    low: float
+    high: float
+    rhat: float | None
+    ess: float | None
+    mcse: float | None
+    status: str
+
+
+def rhat(x: ArrayLike) -> float:
+    """R-hat of chains cut in halves: the larger of the rank-normalised and the folded one.
+
+    The first sees chains in different places, the second chains of different spread.
+
+    Parameters
+    ----------
+    x
+        Draws, of shape (chains, draws).
+
+    Returns
+    -------
+    float
+        Near 1 if the chains agree; infinite if each is constant and they differ; nan for a
+        constant, for values that are not finite, or for fewer than four draws.
+    """
+    return _of_chains(x, lambda x: _rhat(_split(x), _normal_scores(_split(x))))
+
+
+def ess_bulk(x: ArrayLike) -> float:
+    """Effective number of independent draws for the centre of the distribution.
+
+    Parameters
+    ----------
+    x
+        Draws, of shape (chains, draws).
+
+    Returns
+    -------
+    float
+        Larger than the number of draws if they alternate; nan as for `rhat`.
+    """
+    return _of_chains(x, lambda x: _ess(_normal_scores(_split(x))))
+
+
+def ess_tail(x: ArrayLike) -> float:
+    """Effective number of independent draws for the 5 % or 95 % quantile, whichever is less.
+
+    Parameters
+    ----------
+    x
+        Draws, of shape (chains, draws).
+
+    Returns
+    -------
+    float
+        nan as for `rhat`.
+    """
+    return _of_chains(x, _ess_tail)
+
+
+def mcse_mean(x: ArrayLike) -> float:
+    """Monte Carlo standard error of the mean: sd / √ess, of the draws as they are.
+
+    Parameters
+    ----------
+    x
+        Draws, of shape (chains, draws).
+
+    Returns
+    -------
+    float
+        In units of `x`; nan as for `rhat`.
+    """
+    return _of_chains(x, _mcse_mean)
+
+
+def summarize(
+    quantities: Mapping[str, NDArray[np.generic]], *, interval: float = 0.95
+) -> list[Diagnostic]:
+    """Summarize each quantity and say in plain words whether its chains agree.
+
+    Parameters
+    ----------
+    quantities
+        Draws by name, each of shape (chains, draws).
+    interval
+        Probability of the central interval.
+
+    Returns
+    -------
+    list of Diagnostic
+        In the order given. No number in it is nan or infinite.
+    """
+    if not 0 < interval < 1:
+        raise SettingsError(
+            f"interval must be between 0 and 1, got {interval!r}. It is the probability that the "
+            "interval holds; write 95 % as 0.95."
+        )
+    shapes: dict[tuple[int, ...], list[str]] = {}
+    for name, x in quantities.items():
+        shapes.setdefault(_checked(x, name).shape, []).append(name)
+    done: dict[str, Diagnostic] = {}
+    for (chains, draws), names in shapes.items():
+        step = max(1, _BATCH // (chains * draws))
+        for start in range(0, len(names), step):
+            batch = names[start : start + step]
+            x = np.stack([np.asarray(quantities[name], np.float64) for name in batch])
+            done.update(zip(batch, _summaries(batch, x, interval), strict=True))
+    return [done[name] for name in quantities]
+
+
+def verdict(diagnostics: Sequence[Diagnostic]) -> str | None:
+    """Warn in one sentence about the quantities that are not "ok", and say what to do.
+
+    Parameters
+    ----------
+    diagnostics
+        From `summarize`.
+
+    Returns
+    -------
+    str or None
+        None if every quantity is ok.
+    """
+    advice = {
+        DISAGREE: "the chains disagree on {}: they may sit in different modes that they do not "
+        "leave, so look at the modes, tune and draw for longer, and trust no interval until then",
+        NEARLY: "the chains only nearly agree on {}: draw more",
+        TOO_FEW: "there are too few independent draws of {}: draw more",
+        CONSTANT: "{} never changed, so nothing could be checked there: either nothing else is "
+        "possible, or the chains sit in a mode they do not leave",
+    }
+    parts = []
+    for status, text in advice.items():
+        if names := [d.name for d in diagnostics if d.status == status]:
+            parts.append(text.format(_listed(names)))
+    sentence = "; ".join(parts)
+    return sentence[0].upper() + sentence[1:] + "." if sentence else None
+
+
+def _listed(names: list[str]) -> str:
+    """'a', 'a and b', 'a, b and c', 'a, b, c and 4 more'."""
+    rest = len(names) - _NAMED
+    shown = [*names[:_NAMED], f"{rest} more"] if rest > 0 else names
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def _checked(x: NDArray[np.generic], name: str) -> NDArray[np.generic]:
+    x = np.asarray(x)
+    if x.ndim != 2 or not x.size:
+        raise InputError(
+            f"{name} has the shape {x.shape}. Draws must have the shape (chains, draws), with at "
+            "least one of each; for a single chain give x[None, :]."
+        )
+    if not np.isfinite(x).all():
+        raise InputError(
+            f"{name} has draws that are not finite. Only finite ones can be averaged; "
+            "leave this quantity out, or transform it."
+        )
+    return x
+
+
+def _summaries(names: list[str], x: Floats, interval: float) -> list[Diagnostic]:
+    """Summarize quantities of one shape, (names, chains, draws)."""
+    tail = (1 - interval) / 2
+    flat = x.reshape(len(x), -1)
+    low, high = np.quantile(flat, [tail, 1 - tail], axis=1)
+    sd = flat.std(axis=1, ddof=min(1, flat.shape[1] - 1))
+    constant = np.ptp(flat, axis=1) == 0
+    checks = np.full((3, len(x)), np.nan)
+    if x.shape[-1] >= MIN_DRAWS:
+        halves = _split(x)
+        scores = _normal_scores(halves)
+        checks[:] = _rhat(halves, scores), _ess(scores), _mcse_mean(x)
+        checks[:, constant] = np.nan
+    columns = np.column_stack([flat.mean(axis=1), sd, low, high]).tolist()
+    return [
+        Diagnostic(
+            name,
+            *numbers,
+            *(float(v) if np.isfinite(v) else None for v in check),
+            _status(x.shape[-1], fixed, check[0], check[1]),
+        )
+        for name, numbers, check, fixed in zip(names, columns, checks.T, constant, strict=True)
+    ]
+
+
+def _status(draws: int, constant: bool, rhat: float, ess: float) -> str:
+    if draws < MIN_DRAWS:
+        return TOO_FEW
+    if constant:
+        return CONSTANT
+    if rhat > RHAT_DISAGREE:
+        return DISAGREE
+    if not ess >= ESS_ENOUGH:
+        return TOO_FEW
+    return OK if rhat <= RHAT_AGREE else NEARLY
+
+
+def _of_chains(x: ArrayLike, statistic: Callable[[Floats], Floats]) -> float:
+    """Apply a statistic to one quantity; nan where it has no meaning."""
+    x = np.asarray(x, np.float64)
+    if x.ndim != 2:
+        raise InputError(
+            f"Draws must have the shape (chains, draws), got {x.shape}. "
+            "For a single chain give x[None, :]."
+        )
+    if x.shape[0] == 0 or x.shape[1] < MIN_DRAWS or not np.isfinite(x).all() or np.ptp(x) == 0:
+        return float("nan")
+    return float(statistic(x))
+
+
+def _split(x: Floats) -> Floats:
+    """Cut chains in halves; the middle one of an odd number of draws is left out."""
+    half = x.shape[-1] // 2
+    return np.concatenate([x[..., :half], x[..., -half:]], axis=-2)
+
+
+def _normal_scores(x: Floats) -> Floats:
+    """Replace values by normal quantiles of their ranks among all chains (Blom)."""
+    flat = x.reshape(*x.shape[:-2], -1)
+    rank = rankdata(flat, axis=-1)
+    return ndtri((rank - 3 / 8) / (flat.shape[-1] + 1 / 4)).reshape(x.shape)
+
+
+def _rhat(halves: Floats, scores: Floats) -> Floats:
+    """The larger of bulk and tail R-hat; `scores` are the normal scores of `halves`."""
+    folded = np.abs(halves - np.median(halves, axis=(-2, -1), keepdims=True))
+    # A constant can come out of folding, for instance two equally frequent values: fmax skips nan.
+    return np.fmax(_plain_rhat(scores), _plain_rhat(_normal_scores(folded)))
+
+
+def _plain_rhat(x: Floats) -> Floats:
+    n = x.shape[-1]
+    within = x.var(axis=-1, ddof=1).mean(axis=-1)
+    between = x.mean(axis=-1).var(axis=-1, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.sqrt(between / within + (n - 1) / n)
+
+
+def _ess(x: Floats) -> Floats:
+    """Number of draws over τ = 1 + 2 Σ ρ_t, by Geyer's initial monotone sequence."""
+    chains, n = x.shape[-2:]
+    size = chains * n
+    acov = _mean_autocovariance(x)
+    variance = acov[..., :1] + x.mean(axis=-1).var(axis=-1, ddof=1)[..., None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rho = 1 - (acov[..., :1] * n / (n - 1) - acov) / variance
+    rho[..., 0] = 1
+    n_pairs = max(0, (n - 3) // 2) + 1
+    even = rho[..., 0 : 2 * n_pairs : 2]
+    pairs = even + rho[..., 1 : 2 * n_pairs : 2]
+    # Sums of neighbours are positive in theory; the first that is not ends the sum, or the last.
+    ends = pairs <= 0
+    ends[..., -1] = True
+    end = ends.argmax(axis=-1)[..., None]
+    kept = np.where(np.arange(n_pairs) < end, np.minimum.accumulate(pairs, axis=-1), 0).sum(axis=-1)
+    rest = np.take_along_axis(np.where(pairs >= 0, even, np.maximum(even, 0)), end, axis=-1)
+    tau = np.maximum(2 * kept + rest[..., 0] - 1, 1 / np.log10(size))
+    constant = np.ptp(x, axis=(-2, -1)) == 0
+    return np.where(constant, size, size / tau)
+
+
+def _mean_autocovariance(x: Floats) -> Floats:
+    """Autocovariance at every lag, averaged over chains, by FFT."""
+    n = x.shape[-1]
+    length = scipy.fft.next_fast_len(2 * n, real=True)
+    spectrum = scipy.fft.rfft(x - x.mean(axis=-1, keepdims=True), length, axis=-1)
+    power = (spectrum.real**2 + spectrum.imag**2).mean(axis=-2)
+    return scipy.fft.irfft(power, length, axis=-1)[..., :n] / n
+
+
+def _ess_tail(x: Floats) -> Floats:
+    quantiles = np.quantile(x, [0.05, 0.95], axis=(-2, -1), keepdims=True)
+    low, high = (_ess(_split((x <= q).astype(np.float64))) for q in quantiles)
+    return np.minimum(low, high)
+
+
+def _mcse_mean(x: Floats) -> Floats:
+    return x.std(axis=(-2, -1), ddof=1) / np.sqrt(_ess(_split(x)))

@@ -1,0 +1,380 @@
+"""The restricted sampler (Section 4), one chain: sweeps over post-hoc blocks, then m and u.
+
+Candidate pairs ("edges") come in three runs: blocks of a single pair, blocks whose matchings have
+been listed, and larger blocks. Blocks are visited in turn, each given the number of links
+elsewhere, so any prior on that number is exact: `step_cost[n]` = p(C with n links) / p(C with n+1).
+Odds of patterns, exp(w), are worked out once a sweep.
+
+Randomness is counter-based: each (seed, chain, sweep, block) has its own splitmix64 stream.
+"""
+
+import numba
+import numpy as np
+
+from bayeslink.kernels import kernel
+
+helper = numba.njit(nogil=True)
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@helper
+def mix(x):
+    """The finaliser of splitmix64."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@helper
+def start_stream(rng, seed, chain, sweep, block):
+    """Point `rng` at the stream of a block in a sweep of a chain."""
+    key = mix(np.uint64(seed) + _GOLDEN)
+    key = mix(key ^ (np.uint64(chain) * np.uint64(0xD1342543DE82EF95)))
+    key = mix(key ^ (np.uint64(sweep) * np.uint64(0xAEF17502108EF2D9)))
+    rng[0] = mix(key ^ (np.uint64(block) * np.uint64(0xF1357AEA2E62A9C5)))
+
+
+@helper
+def uniform(rng):
+    """The next number in [0, 1)."""
+    rng[0] += _GOLDEN
+    return (mix(rng[0]) >> np.uint64(11)) * 1.1102230246251565e-16
+
+
+@helper
+def normal(rng):
+    """A standard normal number (polar method)."""
+    while True:
+        x = 2.0 * uniform(rng) - 1.0
+        y = 2.0 * uniform(rng) - 1.0
+        s = x * x + y * y
+        if 0.0 < s < 1.0:
+            return x * np.sqrt(-2.0 * np.log(s) / s)
+
+
+@helper
+def log_gamma_variate(rng, shape):
+    """The log of a Gamma(shape, 1) number (Marsaglia & Tsang); the log survives tiny shapes."""
+    boost = 0.0
+    if shape < 1.0:
+        boost = np.log(1.0 - uniform(rng)) / shape
+        shape += 1.0
+    d = shape - 1.0 / 3.0
+    c = 1.0 / np.sqrt(9.0 * d)
+    while True:
+        x = normal(rng)
+        v = (1.0 + c * x) ** 3
+        if v > 0.0:
+            u = 1.0 - uniform(rng)
+            if np.log(u) < 0.5 * x * x + d - d * v + d * np.log(v):
+                return np.log(d * v) + boost
+
+
+@helper
+def draw_log_dirichlet(rng, alpha, used, out):
+    """log of a Dirichlet draw for each row of alpha, over its used columns."""
+    for j in range(alpha.shape[0]):
+        largest = -np.inf
+        for h in range(alpha.shape[1]):
+            if used[j, h]:
+                out[j, h] = log_gamma_variate(rng, alpha[j, h])
+                largest = max(largest, out[j, h])
+        total = 0.0
+        for h in range(alpha.shape[1]):
+            if used[j, h]:
+                total += np.exp(out[j, h] - largest)
+        for h in range(alpha.shape[1]):
+            if used[j, h]:
+                out[j, h] -= largest + np.log(total)
+
+
+@helper
+def joint_weights(
+    first, last, set_start, set_edges, edge_pattern, odds, step_cost, n_rest, weights
+):
+    """Unnormalised probabilities of the listed matchings first … last of a block, and their sum."""
+    total = 0.0
+    for s in range(first, last):
+        weight = 1.0
+        for size in range(set_start[s + 1] - set_start[s]):
+            edge = set_edges[set_start[s] + size]
+            weight *= odds[edge_pattern[edge]] / step_cost[n_rest + size]
+        weights[s - first] = weight
+        total += weight
+    return total
+
+
+@helper
+def find_edge(row, column, row_start, edge_column):
+    """The edge between row and column, or −1."""
+    low, high = row_start[row], row_start[row + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if edge_column[middle] < column:
+            low = middle + 1
+        else:
+            high = middle
+    if low < row_start[row + 1] and edge_column[low] == column:
+        return low
+    return -1
+
+
+@helper
+def row_weights(
+    row, row_start, edge_row, edge_column, edge_pattern, odds, step_cost, n_links,
+    of_row, of_column, weights
+):  # fmt: skip
+    """√(odds of the state after / before) for the move at each edge of a row, and their sum.
+
+    The move at edge (a, b) links a and b: it adds the pair, drops it if it is linked, switches a
+    or b away from another partner, or, if both have one, switches both (if the two left over are
+    a candidate pair; else there is no such move).
+    """
+    total = 0.0
+    current = of_row[row]
+    for e in range(row_start[row], row_start[row + 1]):
+        other = of_column[edge_column[e]]
+        ratio = odds[edge_pattern[e]]
+        if current == e:
+            ratio = step_cost[n_links - 1] / ratio
+        elif current < 0 and other < 0:
+            ratio /= step_cost[n_links]
+        elif other < 0:
+            ratio /= odds[edge_pattern[current]]
+        elif current < 0:
+            ratio /= odds[edge_pattern[other]]
+        else:
+            left = find_edge(edge_row[other], edge_column[current], row_start, edge_column)
+            if left < 0:
+                ratio = 0.0
+            else:
+                before = odds[edge_pattern[current]] * odds[edge_pattern[other]]
+                ratio *= odds[edge_pattern[left]] / before
+        weights[e - row_start[row]] = np.sqrt(ratio)
+        total += weights[e - row_start[row]]
+    return total
+
+
+@helper
+def make_move(e, row_start, edge_row, edge_column, of_row, of_column):
+    """Carry out the move at edge e. Returns the change in links and the row of the way back."""
+    row, column = edge_row[e], edge_column[e]
+    current, other = of_row[row], of_column[column]
+    if current == e:
+        of_row[row] = -1
+        of_column[column] = -1
+        return -1, row
+    back = row
+    change = 1
+    if current >= 0:
+        of_column[edge_column[current]] = -1
+        change -= 1
+    if other >= 0:
+        of_row[edge_row[other]] = -1
+        change -= 1
+        if current >= 0:
+            left = find_edge(edge_row[other], edge_column[current], row_start, edge_column)
+            of_row[edge_row[other]] = left
+            of_column[edge_column[current]] = left
+            change += 1
+        else:
+            back = edge_row[other]
+    of_row[row] = e
+    of_column[column] = e
+    return change, back
+
+
+@helper
+def balanced_move(
+    row, pick, accept, row_start, edge_row, edge_column, edge_pattern, odds, step_cost, n_links,
+    of_row, of_column, weights
+):  # fmt: skip
+    """A locally balanced Metropolis move in the neighbourhood of a row (Zanella 2020).
+
+    The move is picked in proportion to the square root of its odds, so the odds cancel from the
+    acceptance probability: what is left is the ratio of the two normalising sums.
+    """
+    here = row_weights(
+        row, row_start, edge_row, edge_column, edge_pattern, odds, step_cost, n_links,
+        of_row, of_column, weights
+    )  # fmt: skip
+    if here <= 0.0:
+        return n_links
+    threshold = pick * here
+    e = row_start[row]
+    so_far = weights[0]
+    while so_far <= threshold and e + 1 < row_start[row + 1]:
+        e += 1
+        so_far += weights[e - row_start[row]]
+    if weights[e - row_start[row]] <= 0.0:
+        return n_links
+    a, b = edge_row[e], edge_column[e]
+    current, other = of_row[a], of_column[b]
+    change, back = make_move(e, row_start, edge_row, edge_column, of_row, of_column)
+    there = row_weights(
+        back, row_start, edge_row, edge_column, edge_pattern, odds, step_cost, n_links + change,
+        of_row, of_column, weights
+    )  # fmt: skip
+    if accept * there < here:
+        return n_links + change
+    if current == e:
+        undo = e
+    elif current >= 0:
+        undo = current
+    elif other >= 0:
+        undo = other
+    else:
+        undo = e
+    make_move(undo, row_start, edge_row, edge_column, of_row, of_column)
+    return n_links
+
+
+@kernel("i8(u1[:,::1],i8,i8,i8,u8[::1])")
+def count_matchings(ends, first, last, most, masks):
+    """List the matchings of edges first … last as bit masks; −1 if there are more than `most`.
+
+    `ends` holds each edge's row and column, numbered within the block.
+    """
+    masks[0] = 0
+    rows = np.zeros(most + 1, np.uint64)
+    columns = np.zeros(most + 1, np.uint64)
+    n = 1
+    for e in range(first, last):
+        row = np.uint64(1) << np.uint64(ends[e, 0])
+        column = np.uint64(1) << np.uint64(ends[e, 1])
+        for s in range(n):
+            if not (rows[s] & row or columns[s] & column):
+                if n == most:
+                    return -1
+                masks[n] = masks[s] | (np.uint64(1) << np.uint64(e - first))
+                rows[n] = rows[s] | row
+                columns[n] = columns[s] | column
+                n += 1
+    return n
+
+
+@kernel(
+    "i8(i8,i8,i8,i8,i8,u1[:,::1],i4[::1],i8,i8[::1],i8[::1],i4[::1],i8[::1],i8[::1],i4[::1],i4[::1],"
+    "f8[:,::1],f8[:,::1],b1[:,::1],i8[:,::1],i8[:,::1],f8[::1],f8[::1],i8,"
+    "f8[:,::1],f8[:,::1],b1[::1],i8[::1],i4[::1],i4[::1],i8,"
+    "i8[::1],f8[::1],f8[:,:,::1],f8[:,:,::1],f8[::1],f8[::1],f8[::1],i8)"
+)
+def run_sweeps(
+    seed, chain, first_sweep, n_sweeps, first_draw,
+    patterns, edge_pattern, n_single, joint_start, set_start, set_edges,
+    large_start, row_start, edge_row, edge_column,
+    alpha_m, alpha_u, used, all_counts, known_counts, log_prior, step_cost, moves_a_row,
+    log_m, log_u, linked, chosen_set, of_row, of_column, n_links,
+    out_links, out_log_posterior, out_m, out_u, probability, batch, batch_squares, batch_length
+):  # fmt: skip
+    """Run sweeps; record from `first_draw` on if that is not negative. Returns the links.
+
+    Edges 0 … n_single−1 are single-pair blocks; joint block k has the matchings joint_start[k] …
+    of which chosen_set[k] holds; large block k has the rows large_start[k] … with their edges.
+    """
+    n_fields, width = log_m.shape
+    n_edges = len(edge_pattern)
+    rng = np.zeros(1, np.uint64)
+    odds = np.empty(len(patterns))
+    counts = np.empty((n_fields, width), np.int64)
+    n_joint, n_large = len(joint_start) - 1, len(large_start) - 1
+    most = 1
+    for k in range(n_joint):
+        most = max(most, joint_start[k + 1] - joint_start[k])
+    for r in range(len(row_start) - 1):
+        most = max(most, row_start[r + 1] - row_start[r])
+    weights = np.empty(most)
+    expected = np.zeros(n_edges)
+    for sweep in range(first_sweep, first_sweep + n_sweeps):
+        recording = first_draw >= 0
+        for g in range(len(patterns)):
+            w = 0.0
+            for j in range(n_fields):
+                if patterns[g, j] > 0:
+                    w += log_m[j, patterns[g, j]] - log_u[j, patterns[g, j]]
+            odds[g] = np.exp(w)
+        if recording:
+            expected[:] = 0.0
+
+        start_stream(rng, seed, chain, sweep, 0)
+        for e in range(n_single):
+            n_links -= linked[e]
+            chance = odds[edge_pattern[e]]
+            chance /= chance + step_cost[n_links]
+            linked[e] = uniform(rng) < chance
+            n_links += linked[e]
+            if recording:
+                expected[e] = chance
+
+        for k in range(n_joint):
+            start_stream(rng, seed, chain, sweep, 1 + k)
+            first, last = joint_start[k], joint_start[k + 1]
+            now = first + chosen_set[k]
+            for i in range(set_start[now], set_start[now + 1]):
+                linked[set_edges[i]] = False
+            n_links -= set_start[now + 1] - set_start[now]
+            total = joint_weights(
+                first, last, set_start, set_edges, edge_pattern, odds, step_cost, n_links, weights
+            )
+            threshold = uniform(rng) * total
+            pick = 0
+            so_far = weights[0]
+            while so_far <= threshold and pick + 1 < last - first:
+                pick += 1
+                so_far += weights[pick]
+            chosen_set[k] = pick
+            now = first + pick
+            for i in range(set_start[now], set_start[now + 1]):
+                linked[set_edges[i]] = True
+            n_links += set_start[now + 1] - set_start[now]
+            if recording:
+                for s in range(first, last):
+                    for i in range(set_start[s], set_start[s + 1]):
+                        expected[set_edges[i]] += weights[s - first] / total
+
+        for k in range(n_large):
+            start_stream(rng, seed, chain, sweep, 1 + n_joint + k)
+            low, high = large_start[k], large_start[k + 1]
+            for _ in range(moves_a_row * (high - low)):
+                row = low + np.int64(uniform(rng) * (high - low))
+                n_links = balanced_move(
+                    row, uniform(rng), uniform(rng), row_start, edge_row, edge_column,
+                    edge_pattern, odds, step_cost, n_links, of_row, of_column, weights
+                )  # fmt: skip
+        for r in range(len(of_row)):
+            for e in range(row_start[r], row_start[r + 1]):
+                linked[e] = of_row[r] == e
+                if recording:
+                    expected[e] = linked[e]
+
+        counts[:] = known_counts
+        for e in range(n_edges):
+            if linked[e]:
+                for j in range(n_fields):
+                    counts[j, patterns[edge_pattern[e], j]] += 1
+        start_stream(rng, seed, chain, sweep, np.uint64(0xFFFFFFFFFFFFFFFF))
+        draw_log_dirichlet(rng, alpha_m + counts, used, log_m)
+        draw_log_dirichlet(rng, alpha_u + (all_counts - counts), used, log_u)
+
+        if recording:
+            density = log_prior[n_links]
+            for j in range(n_fields):
+                for h in range(1, width):
+                    if used[j, h]:
+                        density += (alpha_m[j, h] - 1.0 + counts[j, h]) * log_m[j, h]
+                        others = all_counts[j, h] - counts[j, h]
+                        density += (alpha_u[j, h] - 1.0 + others) * log_u[j, h]
+                        out_m[first_draw, j, h] = np.exp(log_m[j, h])
+                        out_u[first_draw, j, h] = np.exp(log_u[j, h])
+            out_links[first_draw] = n_links
+            out_log_posterior[first_draw] = density
+            for e in range(n_edges):
+                probability[e] += expected[e]
+                batch[e] += expected[e]
+            if (first_draw + 1) % batch_length == 0:
+                for e in range(n_edges):
+                    batch_squares[e] += (batch[e] / batch_length) ** 2
+                    batch[e] = 0.0
+            first_draw += 1
+    return n_links

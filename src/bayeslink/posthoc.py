@@ -1,0 +1,261 @@
+"""Post-hoc blocks (Section 4, Algorithm 1): the pairs worth sampling, in independent pieces.
+
+Pairs whose estimated weight exceeds w0 are edges of a graph; its connected components are the
+post-hoc blocks. Only those pairs may link, not whole rows × columns rectangles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from bayeslink.errors import SettingsError
+from bayeslink.model import Parameters
+from bayeslink.patterns import Floats, Ints, Pairs, PairSource, sum_weights
+from bayeslink.penalized import Mode
+
+MAX_PAIRS = 2500  # candidate pairs in a block, where w0 is chosen
+# Where w0 is chosen, pairs whose odds of linking are below exp(−FLOOR) even without a rival are
+# left out in any case.
+FLOOR = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Candidate pairs, grouped into post-hoc blocks; what `sample` takes."""
+
+    pairs: PairSource = field(repr=False)
+    parameters: Parameters = field(repr=False)  # of the fit that made the weights
+    start: Pairs = field(repr=False)  # the fit's links among the candidates
+    theta: float
+    w0: float
+    candidates: Pairs = field(repr=False)
+    weights: Floats = field(repr=False)
+    block: Ints = field(repr=False)  # block of each candidate
+    n_blocks: int
+    known: Pairs = field(repr=False)  # links known to hold
+    why: str  # how w0 came about
+
+    @property
+    def n_candidates(self) -> int:
+        return len(self.candidates)
+
+    @property
+    def n_pairs_in_block(self) -> Ints:
+        """Candidate pairs in each block."""
+        return np.bincount(self.block, minlength=self.n_blocks)
+
+    def records_in_block(self) -> tuple[Ints, Ints]:
+        """Records of A and of B in each block."""
+        sides = []
+        for rows in (self.candidates.a, self.candidates.b):
+            _, first = np.unique(rows, return_index=True)
+            sides.append(np.bincount(self.block[first], minlength=self.n_blocks))
+        return sides[0], sides[1]
+
+    @property
+    def reduction_ratio(self) -> float:
+        """Share of the pairs in scope that are no candidates."""
+        return 1 - self.n_candidates / max(1, self.pairs.n_pairs)
+
+    def set_aside(self) -> float:
+        """Upper bound on the links expected among the pairs left out, at the fit's weights.
+
+        Each pair left out would link with odds of at most exp(w − θ), were there no rivals.
+        """
+        patterns = self.pairs.pattern_counts()
+        w = sum_weights(self.parameters.log_weights, patterns.levels)
+        out = w <= self.w0
+        return float((patterns.counts[out] * np.exp(w[out] - self.theta)).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCurve:
+    """Post-hoc blocks over a range of w0: the panels of the paper's Figure 5."""
+
+    w0: Floats
+    n_blocks: Ints
+    n_candidates: Ints
+    largest: Ints  # candidate pairs in the largest block
+    quantiles: Floats  # of block sizes: median, 90 %, 99 %, one row a w0
+    reduction_ratio: Floats
+    pairs_completeness: Floats | None  # where the truth is known
+
+
+def posthoc_blocks(
+    pairs: PairSource,
+    fit: Mode,
+    w0: float | None = None,
+    *,
+    max_pairs: int | None = None,
+    max_records: int | None = None,
+    links: Any = None,
+    nonlinks: Any = None,
+) -> Blocks:
+    """Group the pairs with weight above w0 into post-hoc blocks (Algorithm 1).
+
+    Parameters
+    ----------
+    w0
+        The threshold, in natural logs; -inf keeps every pair. Without it, the smallest that keeps
+        every block within the budget is taken.
+    max_pairs, max_records
+        The budget: candidate pairs in a block (2,500 unless given), or records of either file.
+    links, nonlinks
+        Pairs (id_a, id_b) known to be links and non-links, from clerical review for example. They
+        hold with probability one.
+    """
+    if (w0 is not None and math.isnan(w0)) or w0 == math.inf:
+        raise SettingsError(
+            f"w0 must be a number below infinity, got {w0!r}. -inf keeps all pairs."
+        )
+    for name, value in (("max_pairs", max_pairs), ("max_records", max_records)):
+        if value is not None and value < 1:
+            raise SettingsError(f"{name} must be at least 1, got {value!r}.")
+    known, barred = known_pairs(pairs, links, nonlinks)
+    log_weights = fit.parameters.log_weights
+    if w0 is None:
+        candidates, w, w0, why = _choose_w0(pairs, fit, max_pairs, max_records, known, barred)
+    else:
+        listed = pairs.pairs_above(log_weights, w0)
+        candidates, w = _without_known(
+            listed, sum_weights(log_weights, listed.levels), known, barred
+        )
+        why = "given"
+    block, n_blocks = _components(candidates, pairs.n_a, pairs.n_b)
+    return Blocks(
+        pairs=pairs,
+        parameters=fit.parameters,
+        start=fit.linked,
+        theta=fit.theta,
+        w0=float(w0),
+        candidates=candidates,
+        weights=w,
+        block=block,
+        n_blocks=n_blocks,
+        known=known,
+        why=why,
+    )
+
+
+def block_curve(
+    pairs: PairSource, fit: Mode, w0: Sequence[float], *, truth: Pairs | None = None
+) -> BlockCurve:
+    """Number and sizes of post-hoc blocks, reduction ratio and pairs completeness over w0."""
+    values = np.array(sorted(w0), float)
+    listed = pairs.pairs_above(fit.parameters.log_weights, float(values[0]))
+    w = sum_weights(fit.parameters.log_weights, listed.levels)
+    rows: list[tuple[Any, ...]] = []
+    for value in values:
+        kept = listed.take(np.flatnonzero(w > value))
+        block, n_blocks = _components(kept, pairs.n_a, pairs.n_b)
+        sizes = np.bincount(block, minlength=max(1, n_blocks))
+        found = np.nan
+        if truth is not None:
+            codes = kept.a.astype(np.int64) * pairs.n_b + kept.b
+            wanted = truth.a.astype(np.int64) * pairs.n_b + truth.b
+            found = np.isin(wanted, codes).mean()
+        quantiles = np.quantile(sizes, [0.5, 0.9, 0.99])
+        rows.append((n_blocks, len(kept), sizes.max(), quantiles, found))
+    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    return BlockCurve(
+        values,
+        columns[0],
+        columns[1],
+        columns[2],
+        columns[3],
+        1 - columns[1] / max(1, pairs.n_pairs),
+        columns[4] if truth is not None else None,
+    )
+
+
+def known_pairs(pairs: PairSource, links: Any, nonlinks: Any) -> tuple[Pairs, Pairs]:
+    """Known links and known non-links as rows, checked."""
+    known, barred = (
+        pairs.find(given) if given is not None else _none(pairs) for given in (links, nonlinks)
+    )
+    for rows, file in ((known.a, "A"), (known.b, "B")):
+        if len(np.unique(rows)) < len(rows):
+            raise SettingsError(
+                f"a record of {file} is in two known links. Each record has at most one; "
+                "drop all but one of its links."
+            )
+    both = set(zip(known.a.tolist(), known.b.tolist(), strict=True)) & set(
+        zip(barred.a.tolist(), barred.b.tolist(), strict=True)
+    )
+    if both:
+        raise SettingsError(
+            f"{len(both)} pairs are given both as links and as non-links. Settle them first."
+        )
+    return known, barred
+
+
+def _none(pairs: PairSource) -> Pairs:
+    empty = np.zeros(0, np.int32)
+    return Pairs(empty, empty, np.zeros((0, len(pairs.fields)), np.uint8))
+
+
+def _without_known(listed: Pairs, w: Floats, known: Pairs, barred: Pairs) -> tuple[Pairs, Floats]:
+    """Leave out known non-links, and every pair of a record whose link is known."""
+    keep = ~(np.isin(listed.a, known.a) | np.isin(listed.b, known.b))
+    if len(barred):
+        span = int(max(listed.b.max(initial=0), barred.b.max())) + 1
+        codes = listed.a.astype(np.int64) * span + listed.b
+        keep &= ~np.isin(codes, barred.a.astype(np.int64) * span + barred.b)
+    at = np.flatnonzero(keep)
+    return listed.take(at), w[at]
+
+
+def _components(candidates: Pairs, n_a: int, n_b: int) -> tuple[Ints, int]:
+    """Component of each candidate, numbered from 0 without gaps."""
+    ends = candidates.a, candidates.b + n_a
+    graph = sparse.csr_array((np.ones(len(candidates), np.int8), ends), (n_a + n_b,) * 2)
+    _, component = connected_components(graph, directed=False)
+    present, block = np.unique(component[candidates.a], return_inverse=True)
+    return block.astype(np.int64), len(present)
+
+
+def _choose_w0(
+    pairs: PairSource,
+    fit: Mode,
+    max_pairs: int | None,
+    max_records: int | None,
+    known: Pairs,
+    barred: Pairs,
+) -> tuple[Pairs, Floats, float, str]:
+    """The smallest w0 whose blocks keep to the budget, but not below θ − FLOOR."""
+    from bayeslink.kernels.components import first_overflow
+
+    most_pairs = max_pairs or (MAX_PAIRS if max_records is None else np.iinfo(np.int64).max)
+    most_records = max_records or np.iinfo(np.int64).max
+    floor = fit.theta - FLOOR
+    listed = pairs.pairs_above(fit.parameters.log_weights, floor)
+    w = sum_weights(fit.parameters.log_weights, listed.levels)
+    candidates, w = _without_known(listed, w, known, barred)
+    order = np.argsort(-w, kind="stable")
+    n_kept = first_overflow(
+        candidates.a[order],
+        candidates.b[order],
+        w[order],
+        pairs.n_a,
+        pairs.n_b,
+        most_pairs,
+        most_records,
+    )
+    if n_kept == len(w):
+        why = f"odds below exp(-{FLOOR:g}) left out; every block is within the budget"
+        return candidates, w, floor, why
+    w0 = float(w[order[n_kept]])
+    keep = np.flatnonzero(w > w0)
+    budget = (
+        f"{most_records:,} records"
+        if max_pairs is None and max_records
+        else f"{most_pairs:,} pairs"
+    )
+    return candidates.take(keep), w[keep], w0, f"smallest with at most {budget} in a block"
