@@ -22,6 +22,10 @@ from bayeslink.patterns import Floats, Ints, mix64
 _EVEN = 1e-12  # gains below this are rounding: the choice is even, and no link is made
 
 
+def _is_finite(value: object) -> bool:
+    return isinstance(value, Real) and math.isfinite(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """Which candidate pairs are linked, which are left to a person, and what to expect of it."""
@@ -92,7 +96,7 @@ def bayes_estimate(
 
     Notes
     -----
-    The balanced loss (1, 1, 2) gives Eq. (11), link where p > 1/2: the gain over leaving b is
+    The balanced loss (1, 1, 2) gives Eq. (10), link where p > 1/2: the gain over leaving b is
     q_b − (1 − q_b) − 2 (q_b − p_ab) = 2 p_ab − 1. As the p of one record sum to at most 1, no two
     such pairs are rivals.
     """
@@ -155,7 +159,7 @@ def f_score_estimate(
         if agreed <= f * (1 + _EVEN) * total:
             break
         f = agreed / total
-    lost = (total - agreed) / total if total else 0.0
+    lost = float((total - agreed) / total) if total else 0.0
     return Decision(links, *_NOTHING_OPEN, lost, _expected_false(p, links))
 
 
@@ -237,10 +241,6 @@ class _Candidates(NamedTuple):
         a, b = self.a[worth], self.b[worth]
         chosen = assign(a, b, scores[worth], self.n_a, self.n_b, self.keys).chosen
         return np.sort(worth[chosen])
-
-
-def _is_finite(value: object) -> bool:
-    return isinstance(value, Real) and math.isfinite(value)
 
 
 def _expected_false(p: Floats, links: Ints) -> float:

@@ -171,7 +171,7 @@ def summarize(
         step = max(1, _BATCH // (chains * draws))
         for start in range(0, len(names), step):
             batch = names[start : start + step]
-            x = np.stack([np.asarray(quantities[name], np.float64) for name in batch])
+            x = np.array([quantities[name] for name in batch], np.float64)
             done.update(zip(batch, _summaries(batch, x, interval), strict=True))
     return [done[name] for name in quantities]
 
@@ -240,16 +240,25 @@ def _summaries(names: list[str], x: Floats, interval: float) -> list[Diagnostic]
         scores = _normal_scores(halves)
         checks[:] = _rhat(halves, scores), _ess(scores), _mcse_mean(x)
         checks[:, constant] = np.nan
-    columns = np.column_stack([flat.mean(axis=1), sd, low, high]).tolist()
+    rows = zip(names, flat.mean(axis=1), sd, low, high, checks.T, constant, strict=True)
     return [
         Diagnostic(
-            name,
-            *numbers,
-            *(float(v) if np.isfinite(v) else None for v in check),
-            _status(x.shape[-1], fixed, check[0], check[1]),
+            name=name,
+            mean=float(mean),
+            sd=float(sd),
+            low=float(low),
+            high=float(high),
+            rhat=_shown(rhat),
+            ess=_shown(ess),
+            mcse=_shown(mcse),
+            status=_status(x.shape[-1], fixed, rhat, ess),
         )
-        for name, numbers, check, fixed in zip(names, columns, checks.T, constant, strict=True)
+        for name, mean, sd, low, high, (rhat, ess, mcse), fixed in rows
     ]
+
+
+def _shown(number: float) -> float | None:
+    return float(number) if np.isfinite(number) else None
 
 
 def _status(draws: int, constant: bool, rhat: float, ess: float) -> str:
@@ -259,7 +268,7 @@ def _status(draws: int, constant: bool, rhat: float, ess: float) -> str:
         return CONSTANT
     if rhat > RHAT_DISAGREE:
         return DISAGREE
-    if not ess >= ESS_ENOUGH:
+    if np.isnan(rhat) or ess < ESS_ENOUGH:
         return TOO_FEW
     return OK if rhat <= RHAT_AGREE else NEARLY
 
@@ -299,7 +308,8 @@ def _rhat(halves: Floats, scores: Floats) -> Floats:
 
 def _plain_rhat(x: Floats) -> Floats:
     n = x.shape[-1]
-    within = x.var(axis=-1, ddof=1).mean(axis=-1)
+    variances = np.where(np.ptp(x, axis=-1) == 0, 0, x.var(axis=-1, ddof=1))  # without rounding
+    within = variances.mean(axis=-1)
     between = x.mean(axis=-1).var(axis=-1, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.sqrt(between / within + (n - 1) / n)

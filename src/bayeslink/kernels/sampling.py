@@ -230,28 +230,66 @@ def balanced_move(
     return n_links
 
 
-@kernel("i8(u1[:,::1],i8,i8,i8,u8[::1])")
-def count_matchings(ends, first, last, most, masks):
-    """List the matchings of edges first … last as bit masks; −1 if there are more than `most`.
-
-    `ends` holds each edge's row and column, numbered within the block.
-    """
+@helper
+def fill_matchings(rows, columns, first, last, most, masks, used_rows, used_columns):
+    """All matchings of edges first … last as bit masks; their number, or −1 beyond `most`."""
     masks[0] = 0
-    rows = np.zeros(most + 1, np.uint64)
-    columns = np.zeros(most + 1, np.uint64)
+    used_rows[0] = 0
+    used_columns[0] = 0
     n = 1
     for e in range(first, last):
-        row = np.uint64(1) << np.uint64(ends[e, 0])
-        column = np.uint64(1) << np.uint64(ends[e, 1])
+        row = np.uint64(1) << np.uint64(rows[e])
+        column = np.uint64(1) << np.uint64(columns[e])
         for s in range(n):
-            if not (rows[s] & row or columns[s] & column):
+            if used_rows[s] & row == 0 and used_columns[s] & column == 0:
                 if n == most:
                     return -1
                 masks[n] = masks[s] | (np.uint64(1) << np.uint64(e - first))
-                rows[n] = rows[s] | row
-                columns[n] = columns[s] | column
+                used_rows[n] = used_rows[s] | row
+                used_columns[n] = used_columns[s] | column
                 n += 1
     return n
+
+
+@kernel("Tuple((i8[::1],i8[::1],i4[::1]))(i8[::1],i8[::1],i8[::1],i8)")
+def list_matchings(block_start, rows, columns, most):
+    """List the matchings of each block of up to 60 edges, unless it has more than `most`.
+
+    `rows` and `columns` number each edge's ends within its block. Returns for each block the
+    first of its matchings (equal to the next one's first if it has too many), for each matching
+    the first of its edges, and the edges.
+    """
+    n_blocks = len(block_start) - 1
+    masks = np.empty(most, np.uint64)
+    used_rows = np.empty(most, np.uint64)
+    used_columns = np.empty(most, np.uint64)
+    first_set = np.zeros(n_blocks + 1, np.int64)
+    set_start = np.zeros(1, np.int64)
+    set_edges = np.zeros(0, np.int32)
+    for attempt in range(2):  # count, then fill
+        n_sets = 0
+        n_edges = 0
+        for k in range(n_blocks):
+            first, last = block_start[k], block_start[k + 1]
+            found = -1
+            if last - first <= 60:
+                found = fill_matchings(
+                    rows, columns, first, last, most, masks, used_rows, used_columns
+                )
+            for s in range(max(found, 0)):
+                for e in range(first, last):
+                    if masks[s] >> np.uint64(e - first) & np.uint64(1):
+                        if attempt == 1:
+                            set_edges[n_edges] = e
+                        n_edges += 1
+                n_sets += 1
+                if attempt == 1:
+                    set_start[n_sets] = n_edges
+            first_set[k + 1] = n_sets
+        if attempt == 0:
+            set_start = np.zeros(n_sets + 1, np.int64)
+            set_edges = np.empty(n_edges, np.int32)
+    return first_set, set_start, set_edges
 
 
 @kernel(

@@ -1,0 +1,321 @@
+"""What links are for: population size from two lists, and estimates pooled over linkages.
+
+Both carry the uncertainty about the links on: each posterior draw of the links gives its own
+answer, and the answers are put together.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
+
+from bayeslink.errors import InputError, SettingsError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Value = float | Floats
+"""A number, or an array of them if the estimates are vectors."""
+
+_PRIORS = {"1/N": 1, "flat": 2}  # Fewest links for which the posterior of N is proper.
+_MOST = 2.0**62
+
+
+@dataclass(frozen=True, slots=True)
+class PopulationSize:
+    """Posterior of the number of people, in either list or in none.
+
+    Attributes
+    ----------
+    draws
+        One population size for each draw of the number of links, in the same shape.
+    median, mean
+        Of the draws. The mean is None where the posterior has none: with a draw of one link
+        only (of up to two under the flat prior) its tail is too long.
+    low, high
+        Bounds of the central interval.
+    lincoln_petersen, chapman
+        Smallest and largest of these point estimates over the draws.
+    """
+
+    draws: Ints
+    median: float
+    mean: float | None
+    low: float
+    high: float
+    lincoln_petersen: tuple[float, float]
+    chapman: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """Estimates from several linkages as one, by Rubin's rules.
+
+    Numbers if the estimates were numbers, arrays if they were vectors; `within`, `between` and
+    `total` are matrices if covariance matrices were given.
+
+    Attributes
+    ----------
+    estimate
+        Mean of the estimates.
+    within
+        Mean of their variances: the uncertainty if the links were known.
+    between
+        Variance of the estimates: the uncertainty from not knowing the links.
+    total
+        within + (1 + 1/k) between.
+    df
+        Degrees of freedom of the t interval; infinite if all estimates are equal.
+    low, high
+        Bounds of the interval.
+    missing_information
+        Share of the information that was lost by not knowing the links.
+    k
+        How many estimates were pooled.
+    """
+
+    estimate: Value
+    within: Value
+    between: Value
+    total: Value
+    df: Value
+    low: Value
+    high: Value
+    missing_information: Value
+    k: int
+
+
+# --- population size ------------------------------------------------------------------------
+
+
+def population_size(
+    n_a: int,
+    n_b: int,
+    n_links_draws: ArrayLike,
+    *,
+    prior: Literal["1/N", "flat"] = "1/N",
+    interval: float = 0.95,
+    seed: int = 0,
+) -> PopulationSize:
+    """Posterior of the population size N from two lists, given draws of the number of links L.
+
+    Each list is a simple random catch from the N people, independently of the other, so
+    L | N ~ Hypergeometric(N, n_a, n_b) for N ≥ n_a + n_b − L. For each draw of L one N is drawn
+    from p(N | L), exactly; together they are draws of N with L averaged over.
+
+    Parameters
+    ----------
+    n_a, n_b
+        Records in A and in B.
+    n_links_draws
+        Draws of the number of links, of any shape.
+    prior
+        p(N) ∝ 1/N, which needs a link in every draw to give a proper posterior, or flat, which
+        needs two.
+    interval
+        Probability of the central interval.
+    seed
+        The same seed gives the same draws.
+
+    Returns
+    -------
+    PopulationSize
+
+    Notes
+    -----
+    With k = N − (n_a + n_b − L) people in neither list, the likelihood times 1/(N + 1) is
+    proportional to (n_a−L+1)_k (n_b−L+1)_k / (k! (n_a+n_b−L+2)_k), a beta-negative-binomial
+    (generalized Waring) distribution. It is that of k ~ Poisson(x y / z) with x, y and z
+    Gamma of shapes n_a−L+1, n_b−L+1 and L: the Lincoln–Petersen rule "only A × only B / both"
+    with chance in it. The step from 1/(N + 1) to 1/N is a rejection that keeps nearly all; under
+    the flat prior the last shape is L − 1 and nothing is rejected. There is no cut-off, except
+    that rates x y / z above 2^62 are taken as that; with one link the chance is about
+    n_a n_b / 2^62, with more it is nil.
+    """
+    links = _checked_links(n_a, n_b, n_links_draws, prior)
+    _check_interval(interval)
+    draws = _draw_sizes(n_a, n_b, links.ravel(), prior, np.random.default_rng(seed))
+    tail = (1 - interval) / 2
+    low, median, high = np.quantile(draws, [tail, 0.5, 1 - tail]).tolist()
+    return PopulationSize(
+        draws=draws.reshape(links.shape),
+        median=median,
+        mean=float(draws.mean()) if links.min() > _PRIORS[prior] else None,
+        low=low,
+        high=high,
+        lincoln_petersen=_range(lincoln_petersen(n_a, n_b, links)),
+        chapman=_range(chapman(n_a, n_b, links)),
+    )
+
+
+def lincoln_petersen(n_a: int, n_b: int, n_links: ArrayLike) -> Floats:
+    """Population size n_A n_B / L, the maximum of the likelihood; infinite without links."""
+    links = np.asarray(n_links, np.float64)
+    return np.divide(float(n_a) * n_b, links, out=np.full(links.shape, np.inf), where=links > 0)
+
+
+def chapman(n_a: int, n_b: int, n_links: ArrayLike) -> Floats:
+    """Population size (n_A + 1)(n_B + 1) / (L + 1) − 1, nearly unbiased."""
+    return np.asarray((n_a + 1.0) * (n_b + 1) / (np.asarray(n_links, np.float64) + 1) - 1)
+
+
+def _draw_sizes(n_a: int, n_b: int, links: Ints, prior: str, rng: np.random.Generator) -> Ints:
+    """Draw N given each L; see the notes of `population_size`."""
+    seen = n_a + n_b - links
+    sizes = np.empty_like(links)
+    todo = np.arange(len(links))
+    while len(todo):
+        L, u = links[todo], seen[todo]
+        only_a, only_b = rng.standard_gamma(n_a - L + 1), rng.standard_gamma(n_b - L + 1)
+        both = rng.standard_gamma(L if prior == "1/N" else L - 1)
+        cells = only_a * only_b
+        sizes[todo] = N = u + rng.poisson(cells / np.maximum(both, cells / _MOST))
+        if prior == "flat":
+            break
+        # (1/N) / (1/(N + 1)) is largest at N = u: keep in proportion to that.
+        todo = todo[rng.random(len(todo)) * (1 + 1 / u) > 1 + 1 / N]
+    return sizes
+
+
+def _checked_links(n_a: int, n_b: int, draws: ArrayLike, prior: str) -> Ints:
+    if prior not in _PRIORS:
+        raise SettingsError(
+            f"prior must be one of {', '.join(map(repr, _PRIORS))}, got {prior!r}. "
+            "Leave it out for 1/N."
+        )
+    links = np.asarray(draws)
+    most = min(n_a, n_b)
+    if not links.size or not np.all((links >= 0) & (links <= most) & (links == np.floor(links))):
+        raise InputError(
+            f"n_links_draws must be whole numbers from 0 to {most}, at least one. They are draws "
+            f"of the number of links between {n_a} and {n_b} records; check which is which."
+        )
+    if few := int(np.sum(links < _PRIORS[prior])):
+        other = "use the prior '1/N', or " if links.min() > 0 else ""
+        raise InputError(
+            f"{few} of {links.size} draws have fewer links than the {_PRIORS[prior]} needed for a "
+            f"proper posterior of the population size under the prior {prior!r}. With so few the "
+            f"lists allow any size, however large; {other}compare lists that overlap more."
+        )
+    return links.astype(np.int64)
+
+
+def _range(x: Floats) -> tuple[float, float]:
+    return float(x.min()), float(x.max())
+
+
+# --- multiple imputation --------------------------------------------------------------------
+
+
+def pool(
+    estimates: Iterable[Any],
+    variances: Iterable[Any] | None = None,
+    *,
+    complete_df: float | None = None,
+    interval: float = 0.95,
+) -> Pooled:
+    """Pool estimates made on several draws of the links, by Rubin's rules (1987).
+
+    Parameters
+    ----------
+    estimates
+        One number or vector for each draw; or, without `variances`, pairs (estimate, variance).
+        Draws far apart in the chain count as independent, neighbours do not.
+    variances
+        The squared standard error, or vector of them, or covariance matrix, of each.
+    complete_df
+        Degrees of freedom that the analysis would have with known links, for small samples
+        (Barnard & Rubin 1999). Taken as infinite if left out.
+    interval
+        Probability of the interval.
+
+    Returns
+    -------
+    Pooled
+    """
+    q, u = _checked_estimates(estimates, variances)
+    _check_interval(interval)
+    if complete_df is not None and not complete_df > 0:
+        raise SettingsError(
+            f"complete_df must be positive, got {complete_df!r}. It is the degrees of freedom of "
+            "one analysis, for a regression records minus coefficients; leave it out if large."
+        )
+    k = len(q)
+    estimate, within = q.mean(axis=0), u.mean(axis=0)
+    matrix = u.ndim > q.ndim
+    away = q - estimate
+    between = (away.T @ away if matrix else (away**2).sum(axis=0)) / (k - 1)
+    total = within + (1 + 1 / k) * between
+    variance, extra = (np.diagonal(v) if matrix else v for v in (total, (1 + 1 / k) * between))
+    share = np.divide(extra, variance, out=np.zeros_like(estimate), where=np.asarray(variance > 0))
+    df = _degrees_of_freedom(share, k, complete_df)
+    margin = stdtrit(df, (1 + interval) / 2) * np.sqrt(variance)
+    return Pooled(
+        estimate=_plain(estimate),
+        within=_plain(within),
+        between=_plain(between),
+        total=_plain(total),
+        df=_plain(df),
+        low=_plain(estimate - margin),
+        high=_plain(estimate + margin),
+        missing_information=_plain(share + (1 - share) * 2 / (df + 3)),
+        k=k,
+    )
+
+
+def _plain(x: Floats) -> Value:
+    return x if x.ndim else float(x)
+
+
+def _degrees_of_freedom(share: Floats, k: int, complete_df: float | None) -> Floats:
+    """Degrees of freedom from the share of the variance that is due to the links."""
+    with np.errstate(divide="ignore"):
+        inverse = share**2 / (k - 1)
+        if complete_df is not None and np.isfinite(complete_df):
+            observed = (complete_df + 1) / (complete_df + 3) * complete_df * (1 - share)
+            # Without any variance within, the analysis has no degrees of freedom of its own.
+            inverse = inverse + np.where(share < 1, 1 / observed, 0)
+        return np.asarray(1 / inverse)
+
+
+def _checked_estimates(
+    estimates: Iterable[Any], variances: Iterable[Any] | None
+) -> tuple[Floats, Floats]:
+    estimates = list(estimates)
+    if len(estimates) < 2:
+        raise SettingsError(
+            f"pool needs at least two estimates, got {len(estimates)}. How they differ tells how "
+            "unsure the links are; run the analysis on several draws of the links."
+        )
+    try:
+        if variances is None:
+            estimates, variances = zip(*estimates, strict=True)
+        q = np.array([np.asarray(v, np.float64) for v in estimates])
+        u = np.array([np.asarray(v, np.float64) for v in variances])
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "The estimates and variances cannot be read as numbers of one shape. Give k estimates "
+            "and k variances, or one list of k pairs (estimate, variance)."
+        ) from error
+    if q.ndim > 2 or u.shape not in (q.shape, (*q.shape, *q.shape[1:])):
+        raise InputError(
+            f"The variances have the shape {u.shape}, the estimates {q.shape}. Each estimate, a "
+            "number or a vector, needs a variance of its own shape or a covariance matrix."
+        )
+    own = np.diagonal(u, axis1=-2, axis2=-1) if u.ndim > q.ndim else u
+    if not (np.isfinite(q).all() and np.isfinite(u).all() and (own >= 0).all()):
+        raise InputError(
+            "The estimates must be finite, and the variances finite and not negative. Give squared "
+            "standard errors; leave out analyses that failed."
+        )
+    return q, u
+
+
+def _check_interval(interval: float) -> None:
+    if not 0 < interval < 1:
+        raise SettingsError(
+            f"interval must be between 0 and 1, got {interval!r}. It is the probability that the "
+            "interval holds; write 95 % as 0.95."
+        )
