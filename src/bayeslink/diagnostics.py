@@ -171,8 +171,8 @@ def summarize(
         step = max(1, _BATCH // (chains * draws))
         for start in range(0, len(names), step):
             batch = names[start : start + step]
-            x = np.array([quantities[name] for name in batch], np.float64)
-            done.update(zip(batch, _summaries(batch, x, interval), strict=True))
+            draws_of = np.array([quantities[name] for name in batch], np.float64)
+            done.update(zip(batch, _summaries(batch, draws_of, interval), strict=True))
     return [done[name] for name in quantities]
 
 
@@ -194,7 +194,7 @@ def verdict(diagnostics: Sequence[Diagnostic]) -> str | None:
         "leave, so look at the modes, tune and draw for longer, and trust no interval until then",
         NEARLY: "the chains only nearly agree on {}: draw more",
         TOO_FEW: "there are too few independent draws of {}: draw more",
-        CONSTANT: "{} never changed, so nothing could be checked there: either nothing else is "
+        CONSTANT: "nothing could be checked on {}, which never changed: either nothing else is "
         "possible, or the chains sit in a mode they do not leave",
     }
     parts = []

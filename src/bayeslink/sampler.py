@@ -1,7 +1,8 @@
 """Restricted MCMC over post-hoc blocks (Sections 4 and 5).
 
 Given m and u: single-pair blocks are a Bernoulli draw, small blocks a joint Gibbs draw over all
-their matchings, larger blocks locally balanced add/drop/switch moves. Given C: Dirichlet draws of
+their matchings, larger blocks locally balanced add/drop/switch moves and a Gibbs draw of each
+row. Given C: Dirichlet draws of
 m and u, u from all pairs in scope. Blocks are visited in turn, each given the number of links
 elsewhere, so that `Penalty` and `Overlap` are both exact. Chains run in parallel.
 """
@@ -27,7 +28,6 @@ from bayeslink.posthoc import Blocks
 from bayeslink.priors import LinkCountPrior, Overlap
 
 MOST_LISTED = 250  # matchings of a block up to which it is drawn jointly
-MOVES_A_ROW = 2  # locally balanced moves in a larger block in each sweep, for each of its rows
 KEPT_LINKS = 20_000_000  # link entries kept over all draws; beyond it, draws of links are thinned
 _BATCHES = 20  # per chain, for the Monte Carlo error of link probabilities
 
@@ -117,8 +117,9 @@ class _Layout:
     edge_pattern: NDArray[np.int32]
     n_single: int
     joint_start: Ints
-    set_start: Ints
-    set_edges: NDArray[np.int32]
+    set_parent: NDArray[np.int32]
+    set_edge: NDArray[np.int32]
+    set_size: NDArray[np.int32]
     large_start: Ints
     row_start: Ints
     edge_row: NDArray[np.int32]
@@ -150,7 +151,7 @@ class _Layout:
         start = _run_starts(rank[rest])
         rows, columns = _numbered(rank[rest], row[rest]), _numbered(rank[rest], column[rest])
         of_block = np.repeat(np.arange(len(start) - 1), np.diff(start))
-        first_set, set_start, set_edges = list_matchings(
+        first_set, set_parent, set_edge, set_size = list_matchings(
             start,
             rows - rows[start[of_block]],
             columns - np.minimum.reduceat(columns, start[:-1])[of_block] if len(rest) else columns,
@@ -180,8 +181,9 @@ class _Layout:
             edge_pattern=pattern[np.concatenate([single, order])].astype(np.int32),
             n_single=len(single),
             joint_start=np.concatenate([[0], np.cumsum(np.diff(first_set)[listed])]),
-            set_start=set_start,
-            set_edges=position[set_edges].astype(np.int32),
+            set_parent=set_parent,
+            set_edge=np.where(set_edge < 0, -1, position[set_edge]).astype(np.int32),
+            set_size=set_size,
             large_start=large_start.astype(np.int64),
             row_start=row_start + n_before,
             edge_row=np.concatenate([filler, row_number]).astype(np.int32),
@@ -241,7 +243,7 @@ def _start(blocks: Blocks, layout: _Layout, chain: int, seed: int) -> NDArray[np
         estimate = blocks.start.a.astype(np.int64) * span + blocks.start.b
         return np.isin(a.astype(np.int64) * span + b, estimate)
     linked = np.zeros(len(edges), bool)
-    luck = mix64(np.arange(len(edges), dtype=np.uint64) + mix64(np.uint64([seed * 1000 + chain])))
+    luck = mix64(np.arange(len(edges), dtype=np.uint64) + mix64(np.array([seed * 1000 + chain], np.uint64)))
     taken_a, taken_b = np.zeros(blocks.pairs.n_a, bool), np.zeros(blocks.pairs.n_b, bool)
     for e in np.argsort(luck).tolist():
         if not (taken_a[a[e]] or taken_b[b[e]]):
@@ -278,9 +280,9 @@ def _run(
             run_sweeps(
                 seed, chain, done, n, first_draw,
                 layout.patterns, layout.edge_pattern, layout.n_single, layout.joint_start,
-                layout.set_start, layout.set_edges, layout.large_start, layout.row_start,
-                layout.edge_row, layout.edge_column, p.alpha_m, p.alpha_u, p.used,
-                layout.all_counts, layout.known_counts, *table, MOVES_A_ROW,
+                layout.set_parent, layout.set_edge, layout.set_size, layout.large_start,
+                layout.row_start, layout.edge_row, layout.edge_column, p.alpha_m, p.alpha_u,
+                p.used, layout.all_counts, layout.known_counts, *table,
                 log_m, log_u, *state, n_links, *out, *sums, batch_length,
             )
         )  # fmt: skip
@@ -324,14 +326,18 @@ def _state(layout: _Layout, linked: NDArray[np.bool_]) -> tuple[Any, ...]:
 
 def _chosen_sets(layout: _Layout, linked: NDArray[np.bool_]) -> Ints:
     """Which listed matching of each joint block holds: the largest whose edges are all linked."""
-    running = np.concatenate([[0], np.cumsum(linked[layout.set_edges])])
-    size = np.diff(layout.set_start)
-    n_linked = running[layout.set_start[1:]] - running[layout.set_start[:-1]]
-    held = np.where(n_linked == size, size, -1)
     n_sets = np.diff(layout.joint_start)
     if not len(n_sets):
         return np.zeros(0, np.int64)
-    most = np.repeat(np.maximum.reduceat(held, layout.joint_start[:-1]), n_sets)
-    at = np.flatnonzero(held == most)
-    block = np.repeat(np.arange(len(n_sets)), n_sets)[at]
-    return at[np.unique(block, return_index=True)[1]] - layout.joint_start[:-1]
+    block_start = np.repeat(layout.joint_start[:-1], n_sets)
+    parent = block_start + layout.set_parent
+    holds = np.append(linked, True)[layout.set_edge]  # −1, of the empty one, is the last
+    for size in range(1, int(layout.set_size.max()) + 1):
+        at = np.flatnonzero(layout.set_size == size)
+        holds[at] &= holds[parent[at]]
+    score = np.where(holds, layout.set_size, -1)
+    at = np.flatnonzero(
+        score == np.repeat(np.maximum.reduceat(score, layout.joint_start[:-1]), n_sets)
+    )
+    first = np.unique(block_start[at], return_index=True)[1]
+    return (at[first] - layout.joint_start[:-1]).astype(np.int64)

@@ -17,6 +17,7 @@ LAYERS = [
     {"settings"},
     {"engines.local", "evaluation", "simulation"},
     {"sampler"},
+    {"posterior"},
     {"posthoc", "decisions"},
     {"penalized", "em", "engines.search", "keys", "idpairs"},
     {"assignment", "priors", "dictionaries", "_people", "diagnostics", "downstream"},
@@ -26,7 +27,10 @@ LAYERS = [
     {"kernels.scan", "kernels.matching", "kernels.sampling", "kernels.components"},
     {"kernels", "engines", "errors", "__init__"},
 ]
-MIDDLE = {"model", "priors", "patterns", "assignment", "em", "penalized", "fields"}
+MIDDLE = {
+    "model", "priors", "patterns", "assignment", "em", "penalized", "fields", "posthoc", "sampler",
+    "posterior", "decisions", "diagnostics", "downstream",
+}  # fmt: skip
 
 
 def modules():

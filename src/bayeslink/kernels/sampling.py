@@ -91,16 +91,33 @@ def draw_log_dirichlet(rng, alpha, used, out):
 
 @helper
 def joint_weights(
-    first, last, set_start, set_edges, edge_pattern, odds, step_cost, n_rest, weights
+    first, last, set_parent, set_edge, set_size, edge_pattern, odds, step_cost, n_rest, weights
 ):
-    """Unnormalised probabilities of the listed matchings first … last of a block, and their sum."""
-    total = 0.0
-    for s in range(first, last):
-        weight = 1.0
-        for size in range(set_start[s + 1] - set_start[s]):
-            edge = set_edges[set_start[s] + size]
-            weight *= odds[edge_pattern[edge]] / step_cost[n_rest + size]
+    """Unnormalised probabilities of the listed matchings first … last of a block, and their sum.
+
+    The first is empty; each other one is an earlier one, its parent, and one edge more.
+    """
+    weights[0] = 1.0
+    total = 1.0
+    for s in range(first + 1, last):
+        weight = weights[set_parent[s]] * odds[edge_pattern[set_edge[s]]]
+        weight /= step_cost[n_rest + set_size[s] - 1]
         weights[s - first] = weight
+        total += weight
+    return total
+
+
+@helper
+def row_chances(
+    row, row_start, edge_column, edge_pattern, odds, step_cost, n_rest, of_column, weights
+):
+    """Odds of linking a free row along each of its edges against leaving it free, and 1 + sum."""
+    total = 1.0
+    for e in range(row_start[row], row_start[row + 1]):
+        weight = 0.0
+        if of_column[edge_column[e]] < 0:
+            weight = odds[edge_pattern[e]] / step_cost[n_rest]
+        weights[e - row_start[row]] = weight
         total += weight
     return total
 
@@ -231,11 +248,16 @@ def balanced_move(
 
 
 @helper
-def fill_matchings(rows, columns, first, last, most, masks, used_rows, used_columns):
-    """All matchings of edges first … last as bit masks; their number, or −1 beyond `most`."""
-    masks[0] = 0
+def fill_matchings(rows, columns, first, last, most, used_rows, used_columns, parent, edge, size):
+    """All matchings of edges first … last, each as its parent and one more edge.
+
+    Returns their number, or −1 beyond `most`. The first one is empty.
+    """
     used_rows[0] = 0
     used_columns[0] = 0
+    parent[0] = 0
+    edge[0] = -1
+    size[0] = 0
     n = 1
     for e in range(first, last):
         row = np.uint64(1) << np.uint64(rows[e])
@@ -244,65 +266,68 @@ def fill_matchings(rows, columns, first, last, most, masks, used_rows, used_colu
             if used_rows[s] & row == 0 and used_columns[s] & column == 0:
                 if n == most:
                     return -1
-                masks[n] = masks[s] | (np.uint64(1) << np.uint64(e - first))
                 used_rows[n] = used_rows[s] | row
                 used_columns[n] = used_columns[s] | column
+                parent[n] = s
+                edge[n] = e
+                size[n] = size[s] + 1
                 n += 1
     return n
 
 
-@kernel("Tuple((i8[::1],i8[::1],i4[::1]))(i8[::1],i8[::1],i8[::1],i8)")
+@kernel("Tuple((i8[::1],i4[::1],i4[::1],i4[::1]))(i8[::1],i8[::1],i8[::1],i8)")
 def list_matchings(block_start, rows, columns, most):
-    """List the matchings of each block of up to 60 edges, unless it has more than `most`.
+    """List the matchings of each block, unless it has more than `most` or over 64 edges.
 
-    `rows` and `columns` number each edge's ends within its block. Returns for each block the
-    first of its matchings (equal to the next one's first if it has too many), for each matching
-    the first of its edges, and the edges.
+    `rows` and `columns` number each edge's ends within its block. Returns where each block's
+    matchings start (where the next one's do, if it has too many), and each matching's parent
+    (counted within the block), last edge and size.
     """
     n_blocks = len(block_start) - 1
-    masks = np.empty(most, np.uint64)
     used_rows = np.empty(most, np.uint64)
     used_columns = np.empty(most, np.uint64)
+    parent = np.empty(most, np.int32)
+    edge = np.empty(most, np.int32)
+    size = np.empty(most, np.int32)
     first_set = np.zeros(n_blocks + 1, np.int64)
-    set_start = np.zeros(1, np.int64)
-    set_edges = np.zeros(0, np.int32)
+    set_parent = np.zeros(0, np.int32)
+    set_edge = np.zeros(0, np.int32)
+    set_size = np.zeros(0, np.int32)
     for attempt in range(2):  # count, then fill
-        n_sets = 0
-        n_edges = 0
+        n = 0
         for k in range(n_blocks):
             first, last = block_start[k], block_start[k + 1]
             found = -1
-            if last - first <= 60:
+            if last - first <= 64:
                 found = fill_matchings(
-                    rows, columns, first, last, most, masks, used_rows, used_columns
+                    rows, columns, first, last, most, used_rows, used_columns, parent, edge, size
                 )
-            for s in range(max(found, 0)):
-                for e in range(first, last):
-                    if masks[s] >> np.uint64(e - first) & np.uint64(1):
-                        if attempt == 1:
-                            set_edges[n_edges] = e
-                        n_edges += 1
-                n_sets += 1
-                if attempt == 1:
-                    set_start[n_sets] = n_edges
-            first_set[k + 1] = n_sets
+            found = max(found, 0)
+            if attempt == 1:
+                set_parent[n : n + found] = parent[:found]
+                set_edge[n : n + found] = edge[:found]
+                set_size[n : n + found] = size[:found]
+            n += found
+            first_set[k + 1] = n
         if attempt == 0:
-            set_start = np.zeros(n_sets + 1, np.int64)
-            set_edges = np.empty(n_edges, np.int32)
-    return first_set, set_start, set_edges
+            set_parent = np.empty(n, np.int32)
+            set_edge = np.empty(n, np.int32)
+            set_size = np.empty(n, np.int32)
+    return first_set, set_parent, set_edge, set_size
 
 
 @kernel(
-    "i8(i8,i8,i8,i8,i8,u1[:,::1],i4[::1],i8,i8[::1],i8[::1],i4[::1],i8[::1],i8[::1],i4[::1],i4[::1],"
-    "f8[:,::1],f8[:,::1],b1[:,::1],i8[:,::1],i8[:,::1],f8[::1],f8[::1],i8,"
+    "i8(i8,i8,i8,i8,i8,u1[:,::1],i4[::1],i8,i8[::1],i4[::1],i4[::1],i4[::1],"
+    "i8[::1],i8[::1],i4[::1],i4[::1],"
+    "f8[:,::1],f8[:,::1],b1[:,::1],i8[:,::1],i8[:,::1],f8[::1],f8[::1],"
     "f8[:,::1],f8[:,::1],b1[::1],i8[::1],i4[::1],i4[::1],i8,"
     "i8[::1],f8[::1],f8[:,:,::1],f8[:,:,::1],f8[::1],f8[::1],f8[::1],i8)"
 )
 def run_sweeps(
     seed, chain, first_sweep, n_sweeps, first_draw,
-    patterns, edge_pattern, n_single, joint_start, set_start, set_edges,
+    patterns, edge_pattern, n_single, joint_start, set_parent, set_edge, set_size,
     large_start, row_start, edge_row, edge_column,
-    alpha_m, alpha_u, used, all_counts, known_counts, log_prior, step_cost, moves_a_row,
+    alpha_m, alpha_u, used, all_counts, known_counts, log_prior, step_cost,
     log_m, log_u, linked, chosen_set, of_row, of_column, n_links,
     out_links, out_log_posterior, out_m, out_u, probability, batch, batch_squares, batch_length
 ):  # fmt: skip
@@ -348,43 +373,62 @@ def run_sweeps(
         for k in range(n_joint):
             start_stream(rng, seed, chain, sweep, 1 + k)
             first, last = joint_start[k], joint_start[k + 1]
-            now = first + chosen_set[k]
-            for i in range(set_start[now], set_start[now + 1]):
-                linked[set_edges[i]] = False
-            n_links -= set_start[now + 1] - set_start[now]
+            s = chosen_set[k]
+            n_links -= set_size[first + s]
+            while s > 0:
+                linked[set_edge[first + s]] = False
+                s = set_parent[first + s]
             total = joint_weights(
-                first, last, set_start, set_edges, edge_pattern, odds, step_cost, n_links, weights
-            )
+                first, last, set_parent, set_edge, set_size, edge_pattern, odds, step_cost,
+                n_links, weights
+            )  # fmt: skip
             threshold = uniform(rng) * total
-            pick = 0
+            s = 0
             so_far = weights[0]
-            while so_far <= threshold and pick + 1 < last - first:
-                pick += 1
-                so_far += weights[pick]
-            chosen_set[k] = pick
-            now = first + pick
-            for i in range(set_start[now], set_start[now + 1]):
-                linked[set_edges[i]] = True
-            n_links += set_start[now + 1] - set_start[now]
-            if recording:
-                for s in range(first, last):
-                    for i in range(set_start[s], set_start[s + 1]):
-                        expected[set_edges[i]] += weights[s - first] / total
+            while so_far <= threshold and s + 1 < last - first:
+                s += 1
+                so_far += weights[s]
+            chosen_set[k] = s
+            n_links += set_size[first + s]
+            while s > 0:
+                linked[set_edge[first + s]] = True
+                s = set_parent[first + s]
+            if recording:  # a matching's weight goes to its last edge and to all before it
+                for s in range(last - first - 1, 0, -1):
+                    expected[set_edge[first + s]] += weights[s] / total
+                    weights[set_parent[first + s]] += weights[s]
 
         for k in range(n_large):
             start_stream(rng, seed, chain, sweep, 1 + n_joint + k)
             low, high = large_start[k], large_start[k + 1]
-            for _ in range(moves_a_row * (high - low)):
+            for _ in range((high - low + 1) // 2):
                 row = low + np.int64(uniform(rng) * (high - low))
                 n_links = balanced_move(
                     row, uniform(rng), uniform(rng), row_start, edge_row, edge_column,
                     edge_pattern, odds, step_cost, n_links, of_row, of_column, weights
                 )  # fmt: skip
-        for r in range(len(of_row)):
-            for e in range(row_start[r], row_start[r + 1]):
-                linked[e] = of_row[r] == e
-                if recording:
-                    expected[e] = linked[e]
+            for row in range(low, high):
+                e = of_row[row]
+                if e >= 0:
+                    of_column[edge_column[e]] = -1
+                    n_links -= 1
+                total = row_chances(
+                    row, row_start, edge_column, edge_pattern, odds, step_cost, n_links,
+                    of_column, weights
+                )  # fmt: skip
+                threshold = uniform(rng) * total
+                so_far = 1.0
+                of_row[row] = -1
+                for e in range(row_start[row], row_start[row + 1]):
+                    weight = weights[e - row_start[row]]
+                    linked[e] = so_far <= threshold and threshold < so_far + weight
+                    so_far += weight
+                    if linked[e]:
+                        of_row[row] = e
+                        of_column[edge_column[e]] = e
+                        n_links += 1
+                    if recording:
+                        expected[e] = weight / total
 
         counts[:] = known_counts
         for e in range(n_edges):
