@@ -243,7 +243,9 @@ def _start(blocks: Blocks, layout: _Layout, chain: int, seed: int) -> NDArray[np
         estimate = blocks.start.a.astype(np.int64) * span + blocks.start.b
         return np.isin(a.astype(np.int64) * span + b, estimate)
     linked = np.zeros(len(edges), bool)
-    luck = mix64(np.arange(len(edges), dtype=np.uint64) + mix64(np.array([seed * 1000 + chain], np.uint64)))
+    luck = mix64(
+        np.arange(len(edges), dtype=np.uint64) + mix64(np.array([seed * 1000 + chain], np.uint64))
+    )
     taken_a, taken_b = np.zeros(blocks.pairs.n_a, bool), np.zeros(blocks.pairs.n_b, bool)
     for e in np.argsort(luck).tolist():
         if not (taken_a[a[e]] or taken_b[b[e]]):

@@ -139,10 +139,12 @@ def find_edge(row, column, row_start, edge_column):
 
 @helper
 def row_weights(
-    row, row_start, edge_row, edge_column, edge_pattern, odds, step_cost, n_links,
+    row, row_start, edge_row, edge_column, edge_pattern, root, step_cost, n_links,
     of_row, of_column, weights
 ):  # fmt: skip
     """√(odds of the state after / before) for the move at each edge of a row, and their sum.
+
+    `root` holds √odds by pattern.
 
     The move at edge (a, b) links a and b: it adds the pair, drops it if it is linked, switches a
     or b away from another partner, or, if both have one, switches both (if the two left over are
@@ -152,24 +154,24 @@ def row_weights(
     current = of_row[row]
     for e in range(row_start[row], row_start[row + 1]):
         other = of_column[edge_column[e]]
-        ratio = odds[edge_pattern[e]]
+        weight = root[edge_pattern[e]]
         if current == e:
-            ratio = step_cost[n_links - 1] / ratio
+            weight = np.sqrt(step_cost[n_links - 1]) / weight
         elif current < 0 and other < 0:
-            ratio /= step_cost[n_links]
+            weight /= np.sqrt(step_cost[n_links])
         elif other < 0:
-            ratio /= odds[edge_pattern[current]]
+            weight /= root[edge_pattern[current]]
         elif current < 0:
-            ratio /= odds[edge_pattern[other]]
+            weight /= root[edge_pattern[other]]
         else:
             left = find_edge(edge_row[other], edge_column[current], row_start, edge_column)
             if left < 0:
-                ratio = 0.0
+                weight = 0.0
             else:
-                before = odds[edge_pattern[current]] * odds[edge_pattern[other]]
-                ratio *= odds[edge_pattern[left]] / before
-        weights[e - row_start[row]] = np.sqrt(ratio)
-        total += weights[e - row_start[row]]
+                before = root[edge_pattern[current]] * root[edge_pattern[other]]
+                weight *= root[edge_pattern[left]] / before
+        weights[e - row_start[row]] = weight
+        total += weight
     return total
 
 
@@ -204,7 +206,7 @@ def make_move(e, row_start, edge_row, edge_column, of_row, of_column):
 
 @helper
 def balanced_move(
-    row, pick, accept, row_start, edge_row, edge_column, edge_pattern, odds, step_cost, n_links,
+    row, pick, accept, row_start, edge_row, edge_column, edge_pattern, root, step_cost, n_links,
     of_row, of_column, weights
 ):  # fmt: skip
     """A locally balanced Metropolis move in the neighbourhood of a row (Zanella 2020).
@@ -213,7 +215,7 @@ def balanced_move(
     acceptance probability: what is left is the ratio of the two normalising sums.
     """
     here = row_weights(
-        row, row_start, edge_row, edge_column, edge_pattern, odds, step_cost, n_links,
+        row, row_start, edge_row, edge_column, edge_pattern, root, step_cost, n_links,
         of_row, of_column, weights
     )  # fmt: skip
     if here <= 0.0:
@@ -230,7 +232,7 @@ def balanced_move(
     current, other = of_row[a], of_column[b]
     change, back = make_move(e, row_start, edge_row, edge_column, of_row, of_column)
     there = row_weights(
-        back, row_start, edge_row, edge_column, edge_pattern, odds, step_cost, n_links + change,
+        back, row_start, edge_row, edge_column, edge_pattern, root, step_cost, n_links + change,
         of_row, of_column, weights
     )  # fmt: skip
     if accept * there < here:
@@ -340,6 +342,7 @@ def run_sweeps(
     n_edges = len(edge_pattern)
     rng = np.zeros(1, np.uint64)
     odds = np.empty(len(patterns))
+    root = np.empty(len(patterns))
     counts = np.empty((n_fields, width), np.int64)
     n_joint, n_large = len(joint_start) - 1, len(large_start) - 1
     most = 1
@@ -357,6 +360,7 @@ def run_sweeps(
                 if patterns[g, j] > 0:
                     w += log_m[j, patterns[g, j]] - log_u[j, patterns[g, j]]
             odds[g] = np.exp(w)
+            root[g] = np.exp(0.5 * w)
         if recording:
             expected[:] = 0.0
 
@@ -401,11 +405,11 @@ def run_sweeps(
         for k in range(n_large):
             start_stream(rng, seed, chain, sweep, 1 + n_joint + k)
             low, high = large_start[k], large_start[k + 1]
-            for _ in range((high - low + 1) // 2):
+            for _ in range((high - low + 3) // 4):
                 row = low + np.int64(uniform(rng) * (high - low))
                 n_links = balanced_move(
                     row, uniform(rng), uniform(rng), row_start, edge_row, edge_column,
-                    edge_pattern, odds, step_cost, n_links, of_row, of_column, weights
+                    edge_pattern, root, step_cost, n_links, of_row, of_column, weights
                 )  # fmt: skip
             for row in range(low, high):
                 e = of_row[row]
