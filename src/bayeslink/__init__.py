@@ -31,6 +31,14 @@ _PUBLIC = {
     "fit_em": "em",
     "fit_penalized": "penalized",
     "penalty_path": "penalized",
+    "block_curve": "posthoc",
+    "posthoc_blocks": "posthoc",
+    "sample": "sampler",
+    "Loss": "decisions",
+    "chapman": "downstream",
+    "lincoln_petersen": "downstream",
+    "pool": "downstream",
+    "population_size": "downstream",
     "compare": "linking",
     "link": "linking",
     "evaluate": "evaluation",
@@ -41,6 +49,8 @@ _PUBLIC = {
 __all__ = ["__version__", *_PUBLIC]
 
 if TYPE_CHECKING:
+    from bayeslink.decisions import Loss
+    from bayeslink.downstream import chapman, lincoln_petersen, pool, population_size
     from bayeslink.em import assign_em, fellegi_sunter, fit_em
     from bayeslink.errors import BayeslinkError, InputError, OutputError, SettingsError
     from bayeslink.evaluation import evaluate
@@ -58,8 +68,10 @@ if TYPE_CHECKING:
     )
     from bayeslink.linking import compare, link
     from bayeslink.penalized import fit_penalized, penalty_path
+    from bayeslink.posthoc import block_curve, posthoc_blocks
     from bayeslink.priors import Overlap, Penalty
     from bayeslink.records import ReadOptions
+    from bayeslink.sampler import sample
     from bayeslink.simulation import simulate, write_simulation
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -116,16 +117,26 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
     metavar="FILE",
     help="Set short and long rows aside in this file (twice: of A, then of B).",
 )
-@click.option("--seed", type=int, help="Recorded with the run. [1]")
+@click.option(
+    "--w0", type=float, help="Only pairs with a weight above this may link. [chosen by block size]"
+)
+@click.option("--draws", type=int, help="Draws of each chain that are kept. [1000]")
+@click.option("--tune", type=int, help="Draws of each chain before those. [500]")
+@click.option("--chains", type=int, help="Chains. [4]")
+@click.option(
+    "--reject",
+    type=float,
+    metavar="COST",
+    help="Leave a record to review where that costs less than the expected error, as .1 does.",
+)
+@click.option("--point", is_flag=True, default=None, help="Point estimate only: no probabilities.")
+@click.option("--seed", type=int, help="Of the draws. [1]")
 @click.option("--threads", type=int, help="Threads to use. [all]")
 @click.option("--config", type=Path, metavar="link.toml", help="Settings from a file; flags win.")
 @click.option("-o", "--output", metavar="OUT", help="Directory for the results.")
-@click.option("--point", is_flag=True, help="Point estimate only.")
 @_force
 @_as_json
-def link(
-    config: Path | None, output: str | None, force: bool, as_json: bool, point: bool, **flags: Any
-) -> None:
+def link(config: Path | None, output: str | None, force: bool, as_json: bool, **flags: Any) -> None:
     """Link the files A and B and write the results to OUT."""
     with _progress() as progress:
         from bayeslink.linking import link as link_files
@@ -211,16 +222,38 @@ def evaluate(run: Path, truth: Path, as_json: bool) -> None:
         click.echo(str(result))
 
 
+@main.command()
+@click.argument("run", type=Path)
+@click.argument("id_a")
+@click.argument("id_b")
+@_as_json
+def explain(run: Path, id_a: str, id_b: str, as_json: bool) -> None:
+    """Say why the records ID_A and ID_B are linked, or not, in the run directory RUN."""
+    with _progress() as progress:
+        from bayeslink.linking import explain_saved
+
+        explanation = explain_saved(run, id_a, id_b, progress=progress)
+    if as_json:
+        _print_json(dataclasses.asdict(explanation))
+    else:
+        click.echo(str(explanation))
+
+
 # ---------------------------------------------------------------------------------------------
+
+
+_PLAIN_FLAGS = (
+    "a", "b", "theta", "w0", "draws", "tune", "chains", "point", "seed", "threads",
+)  # fmt: skip
 
 
 def _given(flags: dict[str, Any]) -> dict[str, Any]:
     """Flags that were given, in the form that link.toml has."""
     from bayeslink.settings import parse_on
 
-    given = {
-        key: flags[key] for key in ("a", "b", "theta", "seed", "threads") if flags[key] is not None
-    }
+    given = {key: flags[key] for key in _PLAIN_FLAGS if flags[key] is not None}
+    if flags["reject"] is not None:
+        given["loss"] = {"reject": flags["reject"]}
     if flags["on"]:
         given["fields"] = [parse_on(text) for text in flags["on"]]
     if flags["no_id"]:
@@ -289,15 +322,10 @@ def _print_json(summary: dict[str, Any]) -> None:
 
 
 def _print_summary(run: Run, output: Path) -> None:
-    s = run.summary()
-    click.echo(
-        f"{s['n_a']:,} records in A, {s['n_b']:,} in B, {s['n_pairs']:,} pairs in scope: "
-        f"{s['n_links']:,} links (theta {s['theta']:.4g}, {sum(run.seconds.values()):.1f} s)"
-    )
+    click.echo("\n".join(run.report_lines()))
     for warning in run.warnings:
         click.echo(f"note: {warning}")
-    shown = click.format_filename(output)
-    click.echo(f"Results in {shown}: links.csv, links.parquet, parameters.parquet, run.json")
+    click.echo(f"Results in {click.format_filename(output)}: links.csv, run.json and more.")
 
 
 if __name__ == "__main__":

@@ -7,17 +7,25 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from bayeslink.decisions import Decision, Loss, too_few
 from bayeslink.engines.local import LocalPairs
-from bayeslink.errors import SettingsError
+from bayeslink.errors import InputError, SettingsError
+from bayeslink.explanation import Explanation, explain_pair, find_row
 from bayeslink.fields import Field, exact
+from bayeslink.model import Parameters
 from bayeslink.penalized import PenalizedFit, fit_penalized
+from bayeslink.posterior import Posterior
+from bayeslink.posthoc import Blocks, posthoc_blocks
 from bayeslink.priors import LinkCountPrior, Overlap, Penalty
 from bayeslink.records import ReadOptions, Records, read_records
+from bayeslink.sampler import check_sampling, sample
 
 Progress = Callable[[str], None]
 Sides = str | tuple[str, str]
@@ -29,21 +37,64 @@ class Run:
 
     pairs: LocalPairs = field(repr=False)
     fit: PenalizedFit
-    table: pa.Table = field(repr=False)  # the links, as Arrow
+    blocks: Blocks | None = field(repr=False)  # None, as the next two, for a point estimate
+    posterior: Posterior | None = field(repr=False)
+    decision: Decision | None = field(repr=False)
+    table: pa.Table = field(repr=False)  # the links and the pairs to review, as Arrow
     settings: Mapping[str, Any] = field(repr=False)
     seconds: Mapping[str, float]
     warnings: tuple[str, ...]
 
     @property
     def links(self) -> Any:
-        """The links in the caller's own kind of table."""
+        """Links, and pairs to review, in the caller's own kind of table."""
         return self.pairs.to_caller(self.table)
 
+    @property
+    def parameters(self) -> Parameters:
+        """m and u: posterior means, or the fit's where there are no draws."""
+        return self.fit.parameters if self.posterior is None else self.posterior.parameters
+
+    @property
+    def n_links(self) -> int:
+        return int(pc.sum(pc.equal(self.table["decision"], "link")).as_py() or 0)
+
+    @property
+    def theta(self) -> float:
+        """What one more link costs at the number of links found."""
+        if self.posterior is None:
+            return self.fit.theta
+        return self.posterior.theta
+
+    def candidates(self) -> pa.Table:
+        """Every candidate pair, as pairs.parquet has it; the links, for a point estimate."""
+        if self.posterior is None:
+            return self.table.drop_columns(["link_probability", "decision"])
+        return self.posterior.candidate_table(self.pairs.arrow_table)
+
     def save(self, directory: Any, *, force: bool = False) -> None:
-        """Write the run directory: links, parameters, run.json, link.toml."""
+        """Write the run directory; see `docs/design.md` for its files."""
         from bayeslink.store import save_run
 
         save_run(self, directory, force=force)
+
+    def explain(self, id_a: str, id_b: str) -> Explanation:
+        """Why a pair is linked or not: weight by field, rivals on either side, probabilities."""
+        from bayeslink.store import parameter_table
+
+        found = self.pairs.find([(id_a, id_b)])
+        names = [f.name for f in self.pairs.fields]
+        return explain_pair(
+            self.candidates(),
+            self.table,
+            parameter_table(self),
+            str(id_a),
+            str(id_b),
+            levels=dict(zip(names, found.levels[0].tolist(), strict=True)),
+            needed=self.theta / math.log(2),
+            w0=None if self.blocks is None else self.blocks.w0 / math.log(2),
+            values=_values_of(self.pairs, int(found.a[0]), int(found.b[0])),
+        )
 
     def summary(self) -> dict[str, Any]:
         """The run in a few numbers, as `run.json` and `--json` have them."""
@@ -52,14 +103,61 @@ class Run:
             "n_a": pairs.n_a,
             "n_b": pairs.n_b,
             "n_pairs": pairs.n_pairs,
-            "n_links": fit.n_links,
-            "theta": fit.theta,
+            "n_links": self.n_links,
+            "theta": self.theta,
             "prior": repr(fit.prior),
-            "objective": fit.objective,
-            "tied_links": int(fit.tied.sum()),
-            "modes": [{"n_links": m.n_links, "objective": m.objective} for m in fit.modes],
+            **self._posterior_summary(),
+            "point_estimate": {
+                "n_links": fit.n_links,
+                "objective": fit.objective,
+                "tied_links": int(fit.tied.sum()),
+                "modes": [{"n_links": m.n_links, "objective": m.objective} for m in fit.modes],
+            },
             "seconds": dict(self.seconds),
             "warnings": list(self.warnings),
+        }
+
+    def report_lines(self) -> list[str]:
+        """The run in a few sentences."""
+        s = self.summary()
+        seconds = sum(self.seconds.values())
+        lines = [
+            f"{s['n_a']:,} records in A, {s['n_b']:,} in B, {s['n_pairs']:,} pairs in scope: "
+            f"{s['n_links']:,} links ({seconds:.1f} s)."
+        ]
+        if self.posterior is None:
+            return [*lines, f"Point estimate at theta = {self.theta:.4g}: no probabilities."]
+        low, high = s["links_interval"]
+        lines += [
+            f"Records in both files: {s['links_mean']:,.0f}, 95 % interval {low:,} to {high:,}. "
+            f"Of the links, {s['expected_false_links']:,.1f} are expected to be false.",
+            f"Sampled: {s['candidates']:,} pairs above w0 = {s['w0']:.2f} in {s['blocks']:,} "
+            f"blocks, the largest of {s['largest_block']:,}; {s['chains']} chains of "
+            f"{s['draws']:,} draws.",
+        ]
+        if s["review_records"]:
+            lines.append(f"Left to review: {s['review_records']:,} records of B.")
+        return lines
+
+    def _posterior_summary(self) -> dict[str, Any]:
+        if self.posterior is None or self.blocks is None or self.decision is None:
+            return {}
+        post, blocks, sizes = self.posterior, self.blocks, self.blocks.n_pairs_in_block
+        return {
+            "links_mean": float(post.n_links.mean()),
+            "links_interval": list(post.interval()),
+            "expected_false_links": self.decision.expected_false,
+            "review_records": len(self.decision.rejected),
+            "w0": blocks.w0,
+            "w0_why": blocks.why,
+            "candidates": blocks.n_candidates,
+            "known_links": len(blocks.known),
+            "blocks": blocks.n_blocks,
+            "largest_block": int(sizes.max(initial=0)),
+            "blocks_drawn": dict(post.kinds),
+            "chains": len(post.n_links),
+            "draws": post.n_links.shape[1],
+            "tune": post.tune,
         }
 
 
@@ -118,19 +216,41 @@ def link(
     block: Sequence[Sides] = (),
     theta: float | None = None,
     prior: LinkCountPrior | None = None,
+    point: bool = False,
+    w0: float | None = None,
+    draws: int = 1000,
+    tune: int = 500,
+    chains: int = 4,
+    loss: Loss | None = None,
+    known_links: Any = None,
+    known_nonlinks: Any = None,
     read: ReadOptions | tuple[ReadOptions, ReadOptions] | None = None,
     missing: Sequence[str] | None = None,
     seed: int = 1,
     threads: int | None = None,
     progress: Progress = lambda message: None,
 ) -> Run:
-    """Link two files one-to-one: compare, then maximise the penalized likelihood.
+    """Link two files one-to-one: compare, fit, sample the posterior, decide.
 
-    Parameters as for `compare` and `fit_penalized`. Without `theta`, the cost of a link follows
-    from a flat prior on the overlap of the files.
+    Parameters as for `compare`, `fit_penalized`, `posthoc_blocks` and `sample`, and
+
+    Parameters
+    ----------
+    theta, prior
+        The cost of a link, or a prior on the number of links; a flat prior on the overlap of the
+        files unless given.
+    point
+        Stop at the penalized-likelihood estimate: no probabilities.
+    loss
+        What errors and review cost; balanced unless given, which links pairs above ½.
+    known_links, known_nonlinks
+        Pairs (id_a, id_b) known to be links and non-links.
     """
-    if theta is not None and prior is None:
+    if theta is not None:
+        if prior is not None:
+            raise SettingsError("give theta or a prior, not both: theta=2 is prior=Penalty(2).")
         prior = Penalty(theta)
+    check_sampling(draws=draws, tune=tune, chains=chains, seed=seed, threads=threads)
     clock = _Clock()
     with clock("compare"):
         pairs = compare(
@@ -154,12 +274,53 @@ def link(
         "fields": list(fields),
         "prior": fit.prior,
         "read": _read_options(read, missing),
+        "point": point,
+        "w0": w0,
+        "draws": draws,
+        "tune": tune,
+        "chains": chains,
+        "loss": loss,
         "seed": seed,
     }
-    return Run(pairs, fit, _link_table(pairs, fit), settings, clock.seconds, _warnings(pairs, fit))
+    if point:
+        if known_links is not None or known_nonlinks is not None:
+            raise SettingsError("known pairs enter through sampling: leave out point=True.")
+        table, warnings = _point_table(pairs, fit), _point_warnings(fit)
+        blocks = posterior = decision = None
+    else:
+        with clock("blocks"):
+            progress("forming post-hoc blocks")
+            blocks = posthoc_blocks(pairs, fit, w0, links=known_links, nonlinks=known_nonlinks)
+        with clock("sample"):
+            posterior = sample(
+                blocks,
+                prior=fit.prior,
+                draws=draws,
+                tune=tune,
+                chains=chains,
+                seed=seed,
+                threads=threads,
+                progress=progress,
+            )
+        with clock("decide"):
+            progress("deciding")
+            decision = posterior.estimate(loss)
+            table = _decided_table(pairs, posterior, decision)
+            warnings = _posterior_warnings(posterior, decision)
+    return Run(
+        pairs=pairs,
+        fit=fit,
+        blocks=blocks,
+        posterior=posterior,
+        decision=decision,
+        table=table,
+        settings=settings,
+        seconds=clock.seconds,
+        warnings=(*_input_warnings(pairs), *warnings),
+    )
 
 
-def _link_table(pairs: LocalPairs, fit: PenalizedFit) -> pa.Table:
+def _point_table(pairs: LocalPairs, fit: PenalizedFit) -> pa.Table:
     w = fit.weight_of(fit.linked.levels)
     order = np.argsort(fit.linked.a)
     columns = {
@@ -170,7 +331,76 @@ def _link_table(pairs: LocalPairs, fit: PenalizedFit) -> pa.Table:
     return pairs.arrow_table(fit.linked.take(order), columns)
 
 
-def _warnings(pairs: LocalPairs, fit: PenalizedFit) -> tuple[str, ...]:
+def _decided_table(pairs: LocalPairs, posterior: Posterior, decision: Decision) -> pa.Table:
+    """Known links, the estimate's links, then the pairs to review; each by rows of A."""
+    known, candidates = posterior.blocks.known, posterior.blocks.candidates
+    chosen = known.with_more(candidates.take(decision.links))
+    probability = np.append(np.ones(len(known)), posterior.probability[decision.links])
+    order = np.argsort(chosen.a)
+    review = decision.review[np.argsort(candidates.b[decision.review], kind="stable")]
+    listed = chosen.take(order).with_more(candidates.take(review))
+    columns = {
+        "link_probability": np.append(probability[order], posterior.probability[review]),
+        "match_weight": posterior.parameters.weight_of(listed.levels) / math.log(2),
+        "decision": pa.array(["link"] * len(chosen) + ["review"] * len(review), pa.string()),
+    }
+    return pairs.arrow_table(listed, columns)
+
+
+def explain_saved(
+    directory: Any, id_a: str, id_b: str, *, progress: Progress = lambda message: None
+) -> Explanation:
+    """`Run.explain` from a run directory.
+
+    The tables are enough for a candidate pair. For any other, the files are read and compared
+    again; they must not have changed.
+    """
+    from bayeslink.store import comparison_settings, read_summary, read_table
+
+    folder = Path(directory)
+    summary, links = read_summary(folder), read_table(folder, "links")
+    point = "w0" not in summary
+    parameters = read_table(folder, "parameters")
+    candidates = read_table(folder, "pairs") if not point else links.drop(["link_probability"])
+    row = find_row(candidates, id_a, id_b) or find_row(links, id_a, id_b)
+    values = None
+    if row:
+        names = [f["name"] for f in summary["fields"]]
+        levels = {name: row[f"gamma_{name}"] for name in names}
+    else:
+        progress("not a candidate pair: reading and comparing the files again")
+        with comparison_settings(folder) as settings:
+            pairs = compare(**settings)
+        if [r.sha256 for r in pairs.records] != [i["sha256"] for i in summary["inputs"]]:
+            raise InputError("an input file has changed since the run. Link the files again.")
+        found = pairs.find([(id_a, id_b)])
+        names = [f.name for f in pairs.fields]
+        levels = dict(zip(names, found.levels[0].tolist(), strict=True))
+        values = _values_of(pairs, int(found.a[0]), int(found.b[0]))
+    return explain_pair(
+        candidates,
+        links,
+        parameters,
+        id_a,
+        id_b,
+        levels=levels,
+        needed=summary["theta"] / math.log(2),
+        w0=None if point else summary["w0"] / math.log(2),
+        values=values,
+    )
+
+
+def _values_of(pairs: LocalPairs, a: int, b: int) -> dict[str, tuple[str, str]]:
+    """The cells of two records, by field."""
+
+    def cells(field: Field, side: int, row: int) -> str:
+        columns = [pairs.records[side].columns[name] for name in field.columns[side]]
+        return " ".join(column[row].as_py() or "–" for column in columns)
+
+    return {f.name: (cells(f, 0, a), cells(f, 1, b)) for f in pairs.fields}
+
+
+def _input_warnings(pairs: LocalPairs) -> list[str]:
     out = []
     records = pairs.records
     same = records[0].sha256 is not None and records[0].sha256 == records[1].sha256
@@ -180,6 +410,11 @@ def _warnings(pairs: LocalPairs, fit: PenalizedFit) -> tuple[str, ...]:
         for codes, record in zip((d.a, d.b), records, strict=True):
             if len(codes.values) == 0:
                 out.append(f"field {d.field.name!r} is missing in every record of {record.label}.")
+    return out
+
+
+def _point_warnings(fit: PenalizedFit) -> list[str]:
+    out = []
     if fit.n_links == 0:
         out.append("no pair is worth linking at this theta: the linkage is empty.")
     tied = int(fit.tied.sum())
@@ -189,7 +424,14 @@ def _warnings(pairs: LocalPairs, fit: PenalizedFit) -> tuple[str, ...]:
     if len(close) > 1:
         sizes = ", ".join(f"{mode.n_links:,}" for mode in close)
         out.append(f"several solutions are about equally good: {sizes} links.")
-    return tuple(out)
+    return out
+
+
+def _posterior_warnings(posterior: Posterior, decision: Decision) -> list[str]:
+    n_links = len(decision.links) + len(posterior.blocks.known)
+    empty = None if n_links else "no pair has a link probability above ½: the linkage is empty."
+    found = (posterior.warning(), empty, too_few(n_links, posterior.interval()))
+    return [warning for warning in found if warning]
 
 
 # --- arguments --------------------------------------------------------------------------------

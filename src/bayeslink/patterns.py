@@ -67,6 +67,13 @@ class Pairs:
     def take(self, which: NDArray[Any]) -> Pairs:
         return Pairs(self.a[which], self.b[which], self.levels[which])
 
+    def with_more(self, others: Pairs) -> Pairs:
+        return Pairs(
+            np.concatenate([self.a, others.a]),
+            np.concatenate([self.b, others.b]),
+            np.concatenate([self.levels, others.levels]),
+        )
+
 
 @runtime_checkable
 class PairSource(Protocol):

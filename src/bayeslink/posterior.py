@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,9 +108,18 @@ class Posterior:
         low, high = np.quantile(self.n_links, [tail, 1 - tail], method="inverted_cdf")
         return int(low), int(high)
 
+    @property
+    def theta(self) -> float:
+        """What one more link costs at the mean number of links."""
+        return self.prior.on(self.blocks.pairs.scope).cost(round(float(self.n_links.mean())))
+
     def link_probabilities(self) -> Any:
         """Every candidate pair with its posterior link probability and Monte Carlo error."""
-        order = np.argsort(-self.probability, kind="stable")
+        return self.candidate_table(self.blocks.pairs.table)
+
+    def candidate_table(self, make: Callable[[Pairs, dict[str, Any]], Any]) -> Any:
+        """The candidates, most probable first, in the kind of table that `make` makes."""
+        order = self.by_probability()
         candidates = self.blocks.candidates.take(order)
         w = self.parameters.weight_of(candidates.levels)
         columns = {
@@ -119,7 +128,11 @@ class Posterior:
             "match_weight": w / math.log(2),
             "block": self.blocks.block[order],
         }
-        return self.blocks.pairs.table(candidates, columns)
+        return make(candidates, columns)
+
+    def by_probability(self) -> Ints:
+        """Positions of the candidates, most probable first."""
+        return np.argsort(-self.probability, kind="stable")
 
     def diagnostics(self, interval: float = 0.95) -> list[Diagnostic]:
         """R-hat, effective sample sizes and Monte Carlo errors of L, log posterior, m and u."""
@@ -204,10 +217,5 @@ class Posterior:
         return [self._linked(states[i]) for i in chosen]
 
     def _linked(self, candidates: NDArray[np.int32]) -> Any:
-        drawn, known = self.blocks.candidates.take(candidates), self.blocks.known
-        joined = Pairs(
-            np.concatenate([known.a, drawn.a]),
-            np.concatenate([known.b, drawn.b]),
-            np.concatenate([known.levels, drawn.levels]),
-        )
+        joined = self.blocks.known.with_more(self.blocks.candidates.take(candidates))
         return self.blocks.pairs.table(joined.take(np.argsort(joined.a)), {})

@@ -24,6 +24,8 @@ MAX_PAIRS = 2500  # candidate pairs in a block, where w0 is chosen
 # Where w0 is chosen, pairs whose odds of linking are below exp(−FLOOR) even without a rival are
 # left out in any case.
 FLOOR = 10.0
+# Nor are pairs left out, whatever the size of their block, whose odds exceed exp(−CEILING).
+CEILING = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,8 @@ def posthoc_blocks(
     ----------
     w0
         The threshold, in natural logs; -inf keeps every pair. Without it, the smallest that keeps
-        every block within the budget is taken.
+        every block within the budget is taken, but none above θ − 2: pairs that may well be links
+        stay in, whatever the size of their block.
     max_pairs, max_records
         The budget: candidate pairs in a block (2,500 unless given), or records of either file.
     links, nonlinks
@@ -229,7 +232,7 @@ def _choose_w0(
     known: Pairs,
     barred: Pairs,
 ) -> tuple[Pairs, Floats, float, str]:
-    """The smallest w0 whose blocks keep to the budget, but not below θ − FLOOR."""
+    """The smallest w0 whose blocks keep to the budget, between θ − FLOOR and θ − CEILING."""
     from bayeslink.kernels.components import first_overflow
 
     most_pairs = max_pairs or (MAX_PAIRS if max_records is None else np.iinfo(np.int64).max)
@@ -251,11 +254,14 @@ def _choose_w0(
     if n_kept == len(w):
         why = f"odds below exp(-{FLOOR:g}) left out; every block is within the budget"
         return candidates, w, floor, why
-    w0 = float(w[order[n_kept]])
-    keep = np.flatnonzero(w > w0)
     budget = (
         f"{most_records:,} records"
         if max_pairs is None and max_records
         else f"{most_pairs:,} pairs"
     )
-    return candidates.take(keep), w[keep], w0, f"smallest with at most {budget} in a block"
+    w0, why = float(w[order[n_kept]]), f"smallest with at most {budget} in a block"
+    if w0 > fit.theta - CEILING:
+        w0 = fit.theta - CEILING
+        why = f"blocks exceed {budget}, but no pair with odds above exp(-{CEILING:g}) is left out"
+    keep = np.flatnonzero(w > w0)
+    return candidates.take(keep), w[keep], w0, why

@@ -2,9 +2,9 @@
 
 Given m and u: single-pair blocks are a Bernoulli draw, small blocks a joint Gibbs draw over all
 their matchings, larger blocks locally balanced add/drop/switch moves and a Gibbs draw of each
-row. Given C: Dirichlet draws of
-m and u, u from all pairs in scope. Blocks are visited in turn, each given the number of links
-elsewhere, so that `Penalty` and `Overlap` are both exact. Chains run in parallel.
+row. Given C: Dirichlet draws of m and u, u from all pairs in scope. Blocks are visited in turn,
+each given the number of links elsewhere, so that `Penalty` and `Overlap` are both exact. Chains
+run in parallel.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def sample(
     seed
         Same seed, same draws, whatever the number of threads and the order of rows.
     """
-    _check(draws=draws, tune=tune, chains=chains, seed=seed, threads=threads)
+    check_sampling(draws=draws, tune=tune, chains=chains, seed=seed, threads=threads)
     prior = prior if prior is not None else Overlap()
     began = time.perf_counter()
     layout = _Layout.of(blocks)
@@ -88,7 +88,8 @@ def sample(
     )
 
 
-def _check(*, draws: int, tune: int, chains: int, seed: int, threads: int | None) -> None:
+def check_sampling(*, draws: int, tune: int, chains: int, seed: int, threads: int | None) -> None:
+    """Refuse settings of `sample` that make no sense."""
     least = {"draws": (draws, 1), "tune": (tune, 0), "chains": (chains, 1), "seed": (seed, 0)}
     if threads is not None:
         least["threads"] = (threads, 1)
@@ -160,7 +161,7 @@ class _Layout:
         listed = np.diff(first_set) > 0
         in_listed = listed[of_block]
         order = np.concatenate([rest[in_listed], rest[~in_listed]])
-        position = np.empty(len(rest), np.int64)  # of an edge of `rest` among all edges
+        position = np.full(len(rest) + 1, -1)  # of an edge of `rest` among all edges; of −1, −1
         position[np.concatenate([np.flatnonzero(in_listed), np.flatnonzero(~in_listed)])] = len(
             single
         ) + np.arange(len(rest))
@@ -182,7 +183,7 @@ class _Layout:
             n_single=len(single),
             joint_start=np.concatenate([[0], np.cumsum(np.diff(first_set)[listed])]),
             set_parent=set_parent,
-            set_edge=np.where(set_edge < 0, -1, position[set_edge]).astype(np.int32),
+            set_edge=position[set_edge].astype(np.int32),
             set_size=set_size,
             large_start=large_start.astype(np.int64),
             row_start=row_start + n_before,

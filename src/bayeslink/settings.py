@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from bayeslink.decisions import Loss
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.fields import COMPARISONS, Field
 from bayeslink.priors import LinkCountPrior, Overlap, Penalty
@@ -29,10 +31,17 @@ KEYS: dict[str, tuple[type, ...]] = {
     "skip_lines": (int, list),
     "table": (str, list),
     "quarantine": (str, list),
+    "point": (bool,),
+    "w0": (int, float),
+    "draws": (int,),
+    "tune": (int,),
+    "chains": (int,),
+    "loss": (dict,),
     "seed": (int,),
     "threads": (int,),
     "output": (str,),
 }
+_SAMPLING_KEYS = ("point", "w0", "draws", "tune", "chains", "seed")
 _READ_KEYS = ("encoding", "delimiter", "skip_lines", "table", "quarantine")
 
 
@@ -131,20 +140,29 @@ def load(path: str | Path) -> dict[str, Any]:
             near = get_close_matches(key, KEYS, 1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise SettingsError(f"{path}: unknown key {key!r}.{hint} Allowed: {', '.join(KEYS)}.")
-        if not isinstance(value, KEYS[key]) or isinstance(value, bool):
+        if not isinstance(value, KEYS[key]) or (isinstance(value, bool) and key != "point"):
             wanted = " or ".join(_TYPE_NAMES[t] for t in KEYS[key])
             raise SettingsError(f"{path}: {key} must be {wanted}, got {type(value).__name__}.")
     return settings
 
 
-_TYPE_NAMES = {str: "text", list: "a list", int: "a whole number", float: "a number"}
+_TYPE_NAMES = {
+    str: "text",
+    list: "a list",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    dict: "a table",
+}
 
 
 def link_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Keyword arguments of `bayeslink.linking` from checked settings."""
     arguments: dict[str, Any] = {
-        key: settings[key] for key in ("a", "b", "seed", "threads") if key in settings
+        key: settings[key] for key in ("a", "b", "threads", *_SAMPLING_KEYS) if key in settings
     }
+    if settings.get("loss"):
+        arguments["loss"] = _loss(settings["loss"])
     fields = [f if isinstance(f, Field) else field_from(f) for f in settings.get("fields", ())]
     arguments["fields"] = fields
     if "id" in settings:
@@ -167,6 +185,14 @@ def prior_from(settings: Mapping[str, Any]) -> LinkCountPrior:
     if len(overlap) != 2:
         raise SettingsError(f"overlap takes two numbers, alpha and beta, got {overlap!r}.")
     return Overlap(*overlap)
+
+
+def _loss(given: Mapping[str, Any]) -> Loss:
+    allowed = [f.name for f in dataclasses.fields(Loss)]
+    for key in given:
+        if key not in allowed:
+            raise SettingsError(f"loss: unknown key {key!r}. Allowed: {', '.join(allowed)}.")
+    return Loss(**given)
 
 
 def read_options(settings: Mapping[str, Any]) -> tuple[ReadOptions, ReadOptions]:
@@ -209,9 +235,10 @@ def _one_or_two(key: str, value: Any) -> Any:
 def dump(settings: Mapping[str, Any]) -> str:
     """The settings of a run as link.toml, which `bayeslink link --config` reads back."""
     lines = []
-    for key in ("a", "b", "id", "block", "seed", "missing", *_READ_KEYS):
-        if settings.get(key) not in (None, [], ()):
-            line = f"{key} = {_toml(settings[key])}"
+    for key in ("a", "b", "id", "block", *_SAMPLING_KEYS, "missing", *_READ_KEYS):
+        value = settings.get(key)
+        if value is not None and value is not False and value not in ([], ()):
+            line = f"{key} = {_toml(value)}"
             if not _is_utf8(line):  # a path with stray bytes, which TOML cannot hold
                 line = "# " + line.encode("utf-8", "backslashreplace").decode()
             lines.append(line)
@@ -220,6 +247,9 @@ def dump(settings: Mapping[str, Any]) -> str:
         lines.append(f"theta = {_toml(prior.theta)}")
     else:
         lines.append(f"overlap = {_toml([prior.alpha, prior.beta])}")
+    if settings.get("loss") is not None:
+        costs = dataclasses.asdict(settings["loss"])
+        lines += ["", "[loss]", *(f"{k} = {_toml(v)}" for k, v in costs.items() if v is not None)]
     for field in settings["fields"]:
         lines += ["", "[[fields]]"]
         if field.kind == "custom":

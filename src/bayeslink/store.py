@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -27,20 +28,25 @@ from bayeslink.records import read_records
 
 if TYPE_CHECKING:
     from bayeslink.linking import Run
+    from bayeslink.posterior import Posterior
 
 _LIBRARIES = ("bayeslink", "numpy", "scipy", "numba", "rapidfuzz", "pyarrow")
 
 
 def save_run(run: Run, directory: str | Path, *, force: bool = False) -> None:
-    """Write links, parameters, run.json and link.toml of `run` to `directory`."""
+    """Write the run directory: tables as Parquet (the links as CSV too), run.json, link.toml."""
     with replacing(directory, force=force) as folder:
-        # Arrow takes only UTF-8 paths; Python opens any.
-        with (folder / "links.parquet").open("wb") as file:
-            pq.write_table(run.table, file, compression="zstd")
+        tables = {"links": run.table, "parameters": parameter_table(run)}
+        if run.posterior is not None:
+            tables["pairs"] = run.candidates()
+            tables["draws"] = draw_table(run.posterior)
+            tables["link_draws"] = link_draw_table(run.posterior)
+        for name, table in tables.items():
+            # Arrow takes only UTF-8 paths; Python opens any.
+            with (folder / f"{name}.parquet").open("wb") as file:
+                pq.write_table(table, file, compression="zstd")
         with (folder / "links.csv").open("wb") as file:
             pyarrow.csv.write_csv(safe_for_spreadsheets(run.table), file)
-        with (folder / "parameters.parquet").open("wb") as file:
-            pq.write_table(parameter_table(run), file, compression="zstd")
         (folder / "run.json").write_text(json.dumps(provenance(run), indent=2) + "\n", "utf-8")
         (folder / "link.toml").write_text(toml.dump(_settings(run)), "utf-8")
 
@@ -133,22 +139,69 @@ def safe_for_spreadsheets(table: pa.Table) -> pa.Table:
 
 
 def parameter_table(run: Run) -> pa.Table:
-    """m, u and the weight in bits of each level of each field."""
+    """m, u and the weight in bits of each level of each field; intervals where there are draws."""
+    parameters, post = run.parameters, run.posterior
+    bounds = np.full((2, 2, *parameters.m.shape), np.nan)  # of m and u: lower, upper
+    if post is not None:
+        bounds = np.array([np.quantile(x, (0.025, 0.975), axis=(0, 1)) for x in (post.m, post.u)])
     rows: list[dict[str, Any]] = []
-    for field, m, u in zip(run.pairs.fields, run.fit.m, run.fit.u, strict=True):
-        for level, (label, of_m, of_u) in enumerate(zip(field.labels, m, u, strict=True), 1):
-            bits = math.log2(of_m) - math.log2(of_u)
-            rows.append(
-                {
-                    "field": field.name,
-                    "level": level,
-                    "label": label,
-                    "m": float(of_m),
-                    "u": float(of_u),
-                    "match_weight": bits,
-                }
-            )
-    return pa.Table.from_pylist(rows)
+    for j, field in enumerate(run.pairs.fields):
+        for level, label in enumerate(field.labels, 1):
+            m, u = float(parameters.m[j, level]), float(parameters.u[j, level])
+            row = {"field": field.name, "level": level, "label": label, "m": m, "u": u}
+            row["match_weight"] = math.log2(m) - math.log2(u)
+            for name, (lower, upper) in zip("mu", bounds[:, :, j, level], strict=True):
+                row[f"{name}_lower"] = None if math.isnan(lower) else float(lower)
+                row[f"{name}_upper"] = None if math.isnan(upper) else float(upper)
+            rows.append(row)
+    return pa.Table.from_pylist(rows, schema=_PARAMETERS)
+
+
+_PARAMETERS = pa.schema(
+    [("field", pa.string()), ("level", pa.int64()), ("label", pa.string())]
+    + [
+        (name, pa.float64())
+        for name in ("m", "u", "match_weight", "m_lower", "m_upper", "u_lower", "u_upper")
+    ]
+)
+
+
+def draw_table(posterior: Posterior) -> pa.Table:
+    """One row a draw: the number of links, the log posterior, m and u."""
+    chains, draws = posterior.n_links.shape
+    return pa.table(
+        {
+            "chain": np.repeat(np.arange(chains, dtype=np.int32), draws),
+            "draw": np.tile(np.arange(draws, dtype=np.int32), chains),
+            **{name: values.ravel() for name, values in posterior.quantities().items()},
+        }
+    )
+
+
+def link_draw_table(posterior: Posterior) -> pa.Table:
+    """The draws of the links: for each pair, the runs of kept draws in which it is linked.
+
+    `pair` is the pair's row in pairs.parquet; `first` and `last` are draws of `chain`.
+    """
+    row_of = np.empty(posterior.blocks.n_candidates, np.int64)
+    row_of[posterior.by_probability()] = np.arange(len(row_of))
+    parts = []
+    for number, kept in enumerate(posterior.kept):
+        state = np.repeat(np.arange(len(kept)), [len(k) for k in kept])
+        pair = row_of[np.concatenate(kept)] if len(kept) else row_of[:0]
+        order = np.lexsort((state, pair))
+        pair, state = pair[order], state[order]
+        new = np.ones(len(pair), bool)
+        new[1:] = (np.diff(pair) != 0) | (np.diff(state) != 1)
+        first = np.flatnonzero(new)
+        last = np.append(first, len(pair))[1:] - 1
+        parts.append((np.full(len(first), number), pair[first], state[first], state[last]))
+    chain, pair, first, last = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.lexsort((first, chain, pair))
+    step = posterior.kept_every
+    columns = [pair, chain, first * step, last * step]
+    names = ("pair", "chain", "first", "last")
+    return pa.table([pa.array(c[order].astype(np.int32)) for c in columns], names)
 
 
 def provenance(run: Run) -> dict[str, Any]:
@@ -156,6 +209,7 @@ def provenance(run: Run) -> dict[str, Any]:
     counts = run.pairs.level_counts().counts
     return {
         **run.summary(),
+        "diagnostics": [asdict(d) for d in run.posterior.diagnostics()] if run.posterior else [],
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {name: version(name) for name in _LIBRARIES},
         "python": platform.python_version(),
@@ -192,15 +246,51 @@ def _settings(run: Run) -> dict[str, Any]:
 
 def read_links(directory: Path) -> pa.Table:
     """The links of a run directory."""
-    path = directory / "links.parquet"
+    return read_table(directory, "links")
+
+
+def read_table(directory: Path, name: str) -> pa.Table:
+    """One of the tables of a run directory."""
+    path = directory / f"{name}.parquet"
     try:
         with path.open("rb") as file:
             return pq.read_table(file)
     except (OSError, pa.ArrowInvalid) as error:
+        raise _no_run(path, error) from None
+
+
+def read_summary(directory: Path) -> dict[str, Any]:
+    """The run.json of a run directory."""
+    path = directory / "run.json"
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise _no_run(path, error) from None
+
+
+@contextmanager
+def comparison_settings(directory: Path) -> Iterator[dict[str, Any]]:
+    """Arguments of `compare` that repeat a run's comparison."""
+    arguments = toml.link_arguments(toml.load(directory / "link.toml"))
+    if "a" not in arguments or "b" not in arguments:
         raise InputError(
-            f"cannot read {path}: {str(error).splitlines()[0]}. "
-            "Give the directory that `bayeslink link -o` wrote."
-        ) from None
+            "the run's tables came from Python, not from files, so they cannot be read again. "
+            "Use run.explain there."
+        )
+    with tempfile.TemporaryDirectory() as scratch:  # the run has set bad rows aside already
+        reads = [
+            replace(read, quarantine=read.quarantine and f"{scratch}/{side}")
+            for side, read in zip("ab", arguments["read"], strict=True)
+        ]
+        wanted = ("a", "b", "fields", "id", "block")
+        yield {**{key: arguments[key] for key in wanted if key in arguments}, "read": tuple(reads)}
+
+
+def _no_run(path: Path, error: Exception) -> InputError:
+    return InputError(
+        f"cannot read {path}: {str(error).splitlines()[0]}. "
+        "Give the directory that `bayeslink link -o` wrote."
+    )
 
 
 def read_truth(path: Path) -> pa.Table:

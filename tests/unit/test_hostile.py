@@ -112,6 +112,11 @@ class Out:
     def pairs(self):
         return set(zip(*(self.table[c].to_pylist() for c in ("id_a", "id_b")), strict=True))
 
+    @property
+    def chances(self):
+        """Link probabilities, sorted."""
+        return sorted(self.table["link_probability"].to_pylist(), key=lambda p: p or 0)
+
     def level(self, field, id_a):
         """Level of the field in the link of this record of A."""
         return self.table[f"gamma_{field}"].to_pylist()[self.table["id_a"].to_pylist().index(id_a)]
@@ -441,7 +446,8 @@ def test_25_the_same_file_twice_is_warned_about(how, files):
 
 @pytest.mark.parametrize("same_ids", [True, False], ids=["same-ids", "own-ids"])
 @pytest.mark.parametrize("theta", [None, 0.5])
-def test_26_swapping_and_shuffling_change_no_link(same_ids, theta, write):
+@pytest.mark.parametrize("point", [True, False], ids=["point", "posterior"])
+def test_26_swapping_and_shuffling_change_no_link(same_ids, theta, point, write):
     rng = random.Random(4)
     words = ["anna", "anne", "hanna", "bert", "berta", "carl", ""]
     sides = []
@@ -450,32 +456,44 @@ def test_26_swapping_and_shuffling_change_no_link(same_ids, theta, write):
         people += [(rng.choice(words), rng.choice(["1", "2", "3", ""])) for _ in range(n)]
         sides.append([(str(k) if same_ids else f"{s}{k}", *p) for k, p in enumerate(people)])
     options = () if theta is None else ("--theta", theta)
+    options += ("--point",) if point else ("--draws", 100, "--tune", 50)
 
     def links(a, b):
         a, b = write("a.csv", text(a)), write("b.csv", text(b))
         return linked(a, b, *options, "--force")
 
     first = links(*sides)
-    assert first.json["tied_links"] > 5
-    for turn in range(20):
+    assert first.json["point_estimate"]["tied_links"] > 5
+    for turn in range(20 if point else 6):
         a, b = (rng.sample(side, len(side)) for side in sides)
         again = links(b, a) if turn % 2 else links(a, b)
         pairs = {(y, x) for x, y in again.pairs} if turn % 2 else again.pairs
         assert pairs == first.pairs
-        assert again.json["objective"] == pytest.approx(first.json["objective"], abs=1e-9)
+        objectives = [o.json["point_estimate"]["objective"] for o in (again, first)]
+        assert objectives[0] == pytest.approx(objectives[1], abs=1e-9)
+        assert point or again.chances == pytest.approx(first.chances, abs=1e-9)
 
 
 @pytest.mark.parametrize("theta", [None, -3])
-def test_27_every_record_identical(theta, write):
+@pytest.mark.parametrize("point", [True, False], ids=["point", "posterior"])
+def test_27_every_record_identical(theta, point, write):
     a, b = (write(f"{s}.csv", text([(f"{s}{k}", "x", "1") for k in range(300)])) for s in "ab")
     start = time.perf_counter()
-    out = linked(a, b, *(() if theta is None else ("--theta", theta)))
+    options = () if theta is None else ("--theta", theta)
+    out = linked(a, b, *options, *(("--point",) if point else ("--draws", 200, "--tune", 100)))
     assert time.perf_counter() - start < 30
-    n = out.table.num_rows
-    assert n == (0 if theta is None else 300)  # a link that pays for itself is taken, but marked
-    assert out.json["tied_links"] == n
-    assert ("equally good alternative" if n else "empty") in out.message
     assert all(map(math.isfinite, out.weights))
+    n = out.table.num_rows
+    if point:
+        assert n == (
+            0 if theta is None else 300
+        )  # a link that pays for itself is taken, but marked
+        assert out.json["point_estimate"]["tied_links"] == n
+        assert ("equally good alternative" if n else "empty") in out.message
+    else:
+        assert n == 0
+        assert "empty" in out.message
+        assert theta is None or "fewer than the credible interval" in out.message
 
 
 @pytest.mark.parametrize("who", ["A", "B", "AB"])
@@ -486,8 +504,8 @@ def test_28_field_all_missing_counts_for_nothing(who, write):
         value = "" if s.upper() in who else "x"
         rows = [(f"{s}{k}", *person, value) for k, person in enumerate(PEOPLE)]
         sides.append(write(f"{s}.csv", text(rows, header)))
-    without = linked(*sides)
-    out = linked(*sides, "--force", on=(*ON, "--on", "gone:levenshtein"))
+    without = linked(*sides, "--point")
+    out = linked(*sides, "--point", "--force", on=(*ON, "--on", "gone:levenshtein"))
     assert out.pairs == EVERYONE
     weights = [o.table["match_weight"].to_pylist() for o in (out, without)]
     assert weights[0] == pytest.approx(weights[1], abs=1e-9)

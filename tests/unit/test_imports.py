@@ -14,7 +14,7 @@ LAYERS = [
     {"cli"},
     {"linking"},
     {"store"},
-    {"settings"},
+    {"settings", "explanation"},
     {"engines.local", "evaluation", "simulation"},
     {"sampler"},
     {"posterior"},
