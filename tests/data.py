@@ -39,6 +39,12 @@ def study_fields():
     return [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("age"), bl.exact("occup")]
 
 
+def paper_fields():
+    """The same with the paper's Dirichlet(1, 2, 5, 10) on the names' m."""
+    names = [bl.levenshtein(n, m_prior=(1, 2, 5, 10)) for n in ("gname", "fname")]
+    return [*names, *(bl.exact(n, m_prior=(1, 10)) for n in ("age", "occup"))]
+
+
 @cache
 def _study_texts():
     with tarfile.open(STUDY) as archive:

@@ -34,6 +34,7 @@ _PUBLIC = {
     "block_curve": "posthoc",
     "posthoc_blocks": "posthoc",
     "sample": "sampler",
+    "sensitivity": "sensitivity_analysis",
     "Loss": "decisions",
     "chapman": "downstream",
     "lincoln_petersen": "downstream",
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from bayeslink.priors import Overlap, Penalty
     from bayeslink.records import ReadOptions
     from bayeslink.sampler import sample
+    from bayeslink.sensitivity_analysis import sensitivity
     from bayeslink.simulation import simulate, write_simulation
 
 

@@ -47,6 +47,7 @@ class Explanation:
     rivals_a: tuple[Rival, ...]  # of the record of A: other records of B
     rivals_b: tuple[Rival, ...]
     is_candidate: bool
+    known: tuple[str, str] | None  # the known link of either record that settles the matter
     w0: float | None  # in bits
 
     def __str__(self) -> str:
@@ -65,10 +66,14 @@ class Explanation:
     def _verdict(self) -> str:
         if self.probability is None:
             return "Point estimate: no probability was worked out."
+        if self.known == (self.id_a, self.id_b):
+            return "It is known to be a link."
+        if self.known:
+            return f"{self.known[0]} (A) and {self.known[1]} (B) are known to be a link."
         if not self.is_candidate:
             return (
-                f"Its weight is not above w0 = {self.w0:.1f} bits, so it was set aside before "
-                "sampling: probability 0 in this run."
+                f"It was set aside before sampling, as its weight is not above w0 = {self.w0:.1f} "
+                "bits or as it is known to be no link: probability 0 in this run."
             )
         return f"Probability of a link: {self.probability:.3f}."
 
@@ -110,20 +115,21 @@ def explain_pair(
         _evidence(parameters, name, int(level), (values or {}).get(name))
         for name, level in levels.items()
     )
-    linked = find_row(links, id_a, id_b)
-    listed = find_row(candidates, id_a, id_b) or linked
+    linked, listed = find_row(links, id_a, id_b), find_row(candidates, id_a, id_b)
+    row = listed or linked
     sampled = "link_probability" in candidates.column_names
     return Explanation(
         id_a=id_a,
         id_b=id_b,
         decision=linked["decision"] if linked else "no link",
-        probability=(listed["link_probability"] if listed else 0.0) if sampled else None,
+        probability=(row["link_probability"] if row else 0.0) if sampled else None,
         bits=sum(e.bits for e in evidence),
         needed=needed,
         evidence=evidence,
         rivals_a=_rivals(candidates, "id_a", id_a, "id_b", id_b),
         rivals_b=_rivals(candidates, "id_b", id_b, "id_a", id_a),
         is_candidate=listed is not None,
+        known=_known_link(candidates, links, id_a, id_b) if sampled else None,
         w0=w0,
     )
 
@@ -138,6 +144,17 @@ def _rows(table: pa.Table, **equal: str) -> list[dict[str, Any]]:
     for column, value in equal.items():
         keep &= pc.equal(table[column], value).to_numpy(zero_copy_only=False)
     return table.take(np.flatnonzero(keep)).to_pylist()
+
+
+def _known_link(
+    candidates: pa.Table, links: pa.Table, id_a: str, id_b: str
+) -> tuple[str, str] | None:
+    """The link of either record that is no candidate, which only a known link can be."""
+    for row in _rows(links, id_a=id_a) + _rows(links, id_b=id_b):
+        pair = row["id_a"], row["id_b"]
+        if find_row(candidates, *pair) is None:
+            return pair
+    return None
 
 
 def _rivals(

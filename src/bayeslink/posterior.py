@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,10 @@ class Posterior:
 
     def interval(self, level: float = 0.95) -> tuple[int, int]:
         """Equal-tailed credible interval of the number of links."""
+        if not 0 < level < 1:
+            raise SettingsError(
+                f"level must be between 0 and 1, got {level!r}. Write 95 % as 0.95."
+            )
         tail = (1 - level) / 2
         low, high = np.quantile(self.n_links, [tail, 1 - tail], method="inverted_cdf")
         return int(low), int(high)
@@ -170,7 +175,7 @@ class Posterior:
         method: str = "loss",
         false_link_rate: float = 0.05,
     ) -> decisions.Decision:
-        """The Bayes estimate of C.
+        """The Bayes estimate of C: which candidates to link, besides the known links.
 
         Parameters
         ----------
@@ -180,17 +185,23 @@ class Posterior:
             "loss"; "f_score" for the set that maximises the expected F-score; "largest" for the
             largest set whose expected share of false links is at most `false_link_rate`.
         """
-        c, pairs = self.blocks.candidates, self.blocks.pairs
-        given = (c.a, c.b, self.probability, pairs.n_a, pairs.n_b, pairs.tie_keys)
-        if method == "f_score":
-            return decisions.f_score_estimate(*given, expected_links=float(self.n_links.mean()))
-        if method == "largest":
-            return decisions.largest_set(*given, false_link_rate=false_link_rate)
-        if method != "loss":
+        # Known links count towards the F-score and the share of false links, with probability 1.
+        pairs, known = self.blocks.pairs, self.blocks.known
+        c = self.blocks.candidates.with_more(known)
+        p = np.append(self.probability, np.ones(len(known)))
+        given = (c.a, c.b, p, pairs.n_a, pairs.n_b, pairs.tie_keys)
+        if method == "loss":
+            decision = decisions.bayes_estimate(*given, loss=loss or decisions.Loss())
+        elif method == "f_score":
+            expected = float(self.n_links.mean())
+            decision = decisions.f_score_estimate(*given, expected_links=expected)
+        elif method == "largest":
+            decision = decisions.largest_set(*given, false_link_rate=false_link_rate)
+        else:
             raise SettingsError(
                 f"unknown method {method!r}. Allowed: 'loss', 'f_score', 'largest'."
             )
-        return decisions.bayes_estimate(*given, loss=loss or decisions.Loss())
+        return replace(decision, links=decision.links[decision.links < self.blocks.n_candidates])
 
     # --- downstream --------------------------------------------------------------------------
 
@@ -211,8 +222,10 @@ class Posterior:
         Analyse each as if it were the truth and combine the results with `pool`.
         """
         states = [state for chain in self.kept for state in chain]
-        if not 1 <= k <= len(states):
-            raise SettingsError(f"k must be from 1 to the {len(states)} draws kept, got {k!r}.")
+        if not (isinstance(k, Integral) and 1 <= k <= len(states)):
+            raise SettingsError(
+                f"k must be a whole number from 1 to the {len(states):,} draws kept, got {k!r}."
+            )
         chosen = np.linspace(0, len(states) - 1, k).round().astype(int)
         return [self._linked(states[i]) for i in chosen]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,13 @@ from bayeslink.patterns import Floats, Ints, Pairs, PairSource, sum_weights
 from bayeslink.penalized import Mode
 
 MAX_PAIRS = 2500  # candidate pairs in a block, where w0 is chosen
-# Where w0 is chosen, pairs whose odds of linking are below exp(−FLOOR) even without a rival are
-# left out in any case.
+# Where w0 is chosen, pairs are first listed down to odds of exp(−FLOOR) at the fit's weights, then
+# further while no block exceeds the budget and no more than LISTED pairs a record are expected.
 FLOOR = 10.0
-# Nor are pairs left out, whatever the size of their block, whose odds exceed exp(−CEILING).
+LISTED = 20
+# Pairs with odds above exp(−CEILING) are never left out, whatever the size of their block.
 CEILING = 2.0
+_GRID, _BIN = 100_000, 0.01  # patterns told apart, and width of the bins beyond
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +117,7 @@ def posthoc_blocks(
         Pairs (id_a, id_b) known to be links and non-links, from clerical review for example. They
         hold with probability one.
     """
-    if (w0 is not None and math.isnan(w0)) or w0 == math.inf:
-        raise SettingsError(
-            f"w0 must be a number below infinity, got {w0!r}. -inf keeps all pairs."
-        )
-    for name, value in (("max_pairs", max_pairs), ("max_records", max_records)):
-        if value is not None and value < 1:
-            raise SettingsError(f"{name} must be at least 1, got {value!r}.")
+    _check_threshold(w0, max_pairs, max_records)
     known, barred = known_pairs(pairs, links, nonlinks)
     log_weights = fit.parameters.log_weights
     if w0 is None:
@@ -151,6 +148,10 @@ def block_curve(
     pairs: PairSource, fit: Mode, w0: Sequence[float], *, truth: Pairs | None = None
 ) -> BlockCurve:
     """Number and sizes of post-hoc blocks, reduction ratio and pairs completeness over w0."""
+    if not len(w0):
+        raise SettingsError("give one or more values of w0.")
+    for value in w0:
+        _check_threshold(value)
     values = np.array(sorted(w0), float)
     listed = pairs.pairs_above(fit.parameters.log_weights, float(values[0]))
     w = sum_weights(fit.parameters.log_weights, listed.levels)
@@ -199,6 +200,23 @@ def known_pairs(pairs: PairSource, links: Any, nonlinks: Any) -> tuple[Pairs, Pa
     return known, barred
 
 
+def _check_threshold(
+    w0: float | None, max_pairs: int | None = None, max_records: int | None = None
+) -> None:
+    """Refuse a w0 or a budget that makes no sense."""
+    if w0 is not None and not (isinstance(w0, Real) and w0 < math.inf):
+        raise SettingsError(
+            f"w0 must be a number below infinity, got {w0!r}. -inf keeps all pairs."
+        )
+    for name, value in (("max_pairs", max_pairs), ("max_records", max_records)):
+        if value is None:
+            continue
+        if not (isinstance(value, Integral) and value >= 1):
+            raise SettingsError(f"{name} must be a whole number from 1 up, got {value!r}.")
+        if w0 is not None:
+            raise SettingsError(f"give w0 or {name}, not both: {name} is there to choose w0.")
+
+
 def _none(pairs: PairSource) -> Pairs:
     empty = np.zeros(0, np.int32)
     return Pairs(empty, empty, np.zeros((0, len(pairs.fields)), np.uint8))
@@ -232,36 +250,58 @@ def _choose_w0(
     known: Pairs,
     barred: Pairs,
 ) -> tuple[Pairs, Floats, float, str]:
-    """The smallest w0 whose blocks keep to the budget, between θ − FLOOR and θ − CEILING."""
+    """The smallest w0 whose blocks keep to the budget, but none above θ − CEILING.
+
+    Pairs are listed down to a floor, which is lowered until a block exceeds the budget, all pairs
+    are listed, or there would be too many to list.
+    """
     from bayeslink.kernels.components import first_overflow
 
-    most_pairs = max_pairs or (MAX_PAIRS if max_records is None else np.iinfo(np.int64).max)
-    most_records = max_records or np.iinfo(np.int64).max
+    if max_pairs is None and max_records is None:
+        max_pairs = MAX_PAIRS
+    no_limit = np.iinfo(np.int64).max
+    limits = ((max_pairs, "pairs"), (max_records, "records of either file"))
+    budget = " and ".join(f"{most:,} {what}" for most, what in limits if most)
+    log_weights = fit.parameters.log_weights
     floor = fit.theta - FLOOR
-    listed = pairs.pairs_above(fit.parameters.log_weights, floor)
-    w = sum_weights(fit.parameters.log_weights, listed.levels)
-    candidates, w = _without_known(listed, w, known, barred)
-    order = np.argsort(-w, kind="stable")
-    n_kept = first_overflow(
-        candidates.a[order],
-        candidates.b[order],
-        w[order],
-        pairs.n_a,
-        pairs.n_b,
-        most_pairs,
-        most_records,
-    )
-    if n_kept == len(w):
-        why = f"odds below exp(-{FLOOR:g}) left out; every block is within the budget"
-        return candidates, w, floor, why
-    budget = (
-        f"{most_records:,} records"
-        if max_pairs is None and max_records
-        else f"{most_pairs:,} pairs"
-    )
+    while True:
+        listed = pairs.pairs_above(log_weights, floor)
+        w = sum_weights(log_weights, listed.levels)
+        candidates, w = _without_known(listed, w, known, barred)
+        order = np.argsort(-w, kind="stable")
+        ends = candidates.a[order], candidates.b[order], w[order]
+        n_kept = first_overflow(
+            *ends, pairs.n_a, pairs.n_b, max_pairs or no_limit, max_records or no_limit
+        )
+        if n_kept < len(w):
+            break
+        if len(listed) == pairs.n_pairs:
+            return candidates, w, -math.inf, "every pair is kept: no block exceeds the budget"
+        lower = floor - FLOOR / 2
+        if _expected_above(pairs, log_weights, lower) > LISTED * (pairs.n_a + pairs.n_b):
+            why = "no block exceeds the budget; lower would be too many pairs to list"
+            return candidates, w, floor, why
+        floor = lower
     w0, why = float(w[order[n_kept]]), f"smallest with at most {budget} in a block"
     if w0 > fit.theta - CEILING:
         w0 = fit.theta - CEILING
         why = f"blocks exceed {budget}, but no pair with odds above exp(-{CEILING:g}) is left out"
     keep = np.flatnonzero(w > w0)
     return candidates.take(keep), w[keep], w0, why
+
+
+def _expected_above(pairs: PairSource, log_weights: Floats, threshold: float) -> float:
+    """About how many pairs have a weight above the threshold, if fields were independent."""
+    counts = pairs.level_counts()
+    w: Floats = np.zeros(1)
+    share: Floats = np.ones(1)
+    for j, f in enumerate(pairs.fields):
+        levels = slice(0, f.n_levels + 1)
+        w = np.add.outer(w, log_weights[j, levels]).ravel()
+        share = np.outer(share, counts.counts[j, levels] / max(1, counts.n_pairs)).ravel()
+        if len(w) > _GRID:  # coarsen: sum the shares in bins of the weight
+            bins = np.round(w / _BIN).astype(np.int64)
+            values, at = np.unique(bins, return_inverse=True)
+            w = _BIN * values.astype(np.float64)
+            share = np.bincount(at, share).astype(np.float64)
+    return float(share[w > threshold].sum()) * counts.n_pairs

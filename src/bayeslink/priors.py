@@ -104,16 +104,23 @@ class MatchingCounts:
     def __init__(self, scope: Scope) -> None:
         sizes = np.stack([scope.sizes_a, scope.sizes_b], 1)
         sizes = np.sort(sizes[sizes.min(1) > 0], axis=1)
-        self._sizes, self._times = np.unique(sizes, axis=0, return_counts=True)
+        sizes, self._times = np.unique(sizes, axis=0, return_counts=True)
+        logs = [_log_matchings_of_block(int(a), int(b)) for a, b in sizes]
+        lengths = np.array([len(log) for log in logs], np.int64)
+        # All blocks end to end, and the n of each entry.
+        self._starts = np.cumsum(lengths) - lengths
+        self._logs = np.concatenate([np.zeros(0), *logs])
+        self._n = np.arange(len(self._logs)) - np.repeat(self._starts, lengths)
+        self._lengths = lengths
         self._max = scope.max_links
-        self._logs = [_log_matchings_of_block(int(a), int(b)) for a, b in self._sizes]
         self._known = np.full(self._max + 1, np.nan)
+        self._tau = 0.0
 
     def __call__(self, n: Ints) -> Floats:
         n = np.asarray(n, np.int64)
-        if len(self._logs) == 1 and self._times[0] == 1:
-            return self._logs[0][n]
-        if not self._logs:
+        if len(self._times) == 1 and self._times[0] == 1:
+            return self._logs[n]
+        if not len(self._times):
             return np.zeros(n.shape)
         for wanted in np.unique(n):
             if np.isnan(self._known[wanted]):
@@ -122,54 +129,53 @@ class MatchingCounts:
 
     def _work_out_around(self, n: int) -> None:
         if n in (0, self._max):
-            self._known[n] = (
-                0.0
-                if n == 0
-                else sum(t * log[-1] for log, t in zip(self._logs, self._times, strict=True))
-            )
+            last = self._logs[self._starts + self._lengths - 1]
+            self._known[n] = 0.0 if n == 0 else float(self._times @ last)
             return
-        tau = self._tilt(n)
-        laws, log_z = self._tilted(tau)
-        mean, sd = self._moments(laws)
+        tau, law, log_z, mean, sd = self._tilted_to(n)
         length = 1 << math.ceil(math.log2(24 * max(sd, 2.0)))
-        transform = np.ones(length, complex)
-        for law, times in zip(laws, self._times, strict=True):
-            folded = np.bincount(np.arange(len(law)) % length, law, length)
-            transform = transform * np.fft.fft(folded) ** int(times)
+        folded = np.zeros((len(self._times), length))
+        of_block = np.repeat(np.arange(len(self._times)), self._lengths)
+        np.add.at(folded, (of_block, self._n % length), law)
+        transform = np.prod(np.fft.fft(folded) ** self._times[:, None], axis=0)
         probability = np.fft.ifft(transform).real
         reach = max(1, int(self._REACH * sd))
         low, high = max(1, int(mean) - reach), min(self._max - 1, int(mean) + reach)
         at = np.union1d(np.arange(low, high + 1), [n])
         self._known[at] = np.log(probability[at % length]) - tau * at + log_z
 
-    def _tilted(self, tau: float) -> tuple[list[Floats], float]:
-        laws, log_z = [], 0.0
-        for log, times in zip(self._logs, self._times, strict=True):
-            tilted = log + tau * np.arange(len(log))
-            total = logsumexp(tilted)
-            laws.append(np.exp(tilted - total))
-            log_z += float(times * total)
-        return laws, log_z
+    def _tilted_to(self, n: int) -> tuple[float, Floats, float, float, float]:
+        """τ at which the mean is n, and there the law of each block, log z, mean and sd.
 
-    def _moments(self, laws: list[Floats]) -> tuple[float, float]:
-        mean = variance = 0.0
-        for law, times in zip(laws, self._times, strict=True):
-            n = np.arange(len(law))
-            centre = float(law @ n)
-            mean += times * centre
-            variance += times * float(law @ (n - centre) ** 2)
-        return mean, math.sqrt(variance)
-
-    def _tilt(self, n: int) -> float:
-        """τ at which the mean is n, by bisection: the mean rises with τ."""
+        The mean rises with τ, its slope is the variance: Newton's steps from the last τ, kept
+        between bounds.
+        """
         low, high = -100.0, 100.0
-        for _ in range(60):
-            tau = (low + high) / 2
-            mean, sd = self._moments(self._tilted(tau)[0])
+        tau = self._tau
+        for _ in range(100):
+            law, log_z = self._tilted(tau)
+            mean, sd = self._moments(law)
             if abs(mean - n) < 0.01 * sd:
                 break
             low, high = (tau, high) if mean < n else (low, tau)
-        return tau
+            tau += (n - mean) / sd**2 if sd > 0 else 0.0
+            if not low < tau < high:
+                tau = (low + high) / 2
+        self._tau = tau
+        return tau, law, log_z, mean, sd
+
+    def _tilted(self, tau: float) -> tuple[Floats, float]:
+        tilted = self._logs + tau * self._n
+        top = np.maximum.reduceat(tilted, self._starts)
+        law = np.exp(tilted - np.repeat(top, self._lengths))
+        total = np.add.reduceat(law, self._starts)
+        return law / np.repeat(total, self._lengths), float(self._times @ (top + np.log(total)))
+
+    def _moments(self, law: Floats) -> tuple[float, float]:
+        centre = np.add.reduceat(law * self._n, self._starts)
+        off = self._n - np.repeat(centre, self._lengths)
+        variance = np.add.reduceat(law * off**2, self._starts)
+        return float(self._times @ centre), math.sqrt(self._times @ variance)
 
 
 def _log_matchings_of_block(a: int, b: int) -> Floats:

@@ -47,7 +47,8 @@ def save_run(run: Run, directory: str | Path, *, force: bool = False) -> None:
                 pq.write_table(table, file, compression="zstd")
         with (folder / "links.csv").open("wb") as file:
             pyarrow.csv.write_csv(safe_for_spreadsheets(run.table), file)
-        (folder / "run.json").write_text(json.dumps(provenance(run), indent=2) + "\n", "utf-8")
+        summary = json.dumps(provenance(run), indent=2, default=np.generic.item)
+        (folder / "run.json").write_text(summary + "\n", "utf-8")
         (folder / "link.toml").write_text(toml.dump(_settings(run)), "utf-8")
 
 
@@ -181,7 +182,8 @@ def draw_table(posterior: Posterior) -> pa.Table:
 def link_draw_table(posterior: Posterior) -> pa.Table:
     """The draws of the links: for each pair, the runs of kept draws in which it is linked.
 
-    `pair` is the pair's row in pairs.parquet; `first` and `last` are draws of `chain`.
+    `pair` is the pair's row in pairs.parquet; `first` and `last` are draws of `chain`, numbered as
+    in draws.parquet. Where draws are thinned, the last of every `kept_every` is kept.
     """
     row_of = np.empty(posterior.blocks.n_candidates, np.int64)
     row_of[posterior.by_probability()] = np.arange(len(row_of))
@@ -198,8 +200,9 @@ def link_draw_table(posterior: Posterior) -> pa.Table:
         parts.append((np.full(len(first), number), pair[first], state[first], state[last]))
     chain, pair, first, last = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((first, chain, pair))
-    step = posterior.kept_every
-    columns = [pair, chain, first * step, last * step]
+    step, draws = posterior.kept_every, posterior.n_links.shape[1]
+    first, last = (np.minimum((state + 1) * step, draws) - 1 for state in (first, last))
+    columns = [pair, chain, first, last]
     names = ("pair", "chain", "first", "last")
     return pa.table([pa.array(c[order].astype(np.int32)) for c in columns], names)
 
@@ -209,6 +212,7 @@ def provenance(run: Run) -> dict[str, Any]:
     counts = run.pairs.level_counts().counts
     return {
         **run.summary(),
+        **({"kept_every": run.posterior.kept_every} if run.posterior else {}),
         "diagnostics": [asdict(d) for d in run.posterior.diagnostics()] if run.posterior else [],
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {name: version(name) for name in _LIBRARIES},
