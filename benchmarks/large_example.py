@@ -28,6 +28,15 @@ def files():
     return made.a, made.b, made.truth, "simulated: sadinle2017 is not here"
 
 
+def scores(links, truth) -> dict:
+    result = bl.evaluate(links, truth)
+    return {
+        "links": result.n_links,
+        "recall": round(result.recall, 4),
+        "precision": round(result.precision, 4),
+    }
+
+
 def main() -> None:
     a, b, truth, data = files()
     with tempfile.TemporaryDirectory() as folder:
@@ -36,6 +45,7 @@ def main() -> None:
         pyarrow.csv.write_csv(b, paths[1])
         del a, b
         import bayeslink.kernels.matching
+        import bayeslink.kernels.sampling
         import bayeslink.kernels.scan  # noqa: F401 - compiled or loaded before the clock starts
 
         with phase(NAME, "read and compare", data=data) as facts:
@@ -45,16 +55,25 @@ def main() -> None:
             pairs.level_counts()
         with phase(NAME, "penalized likelihood, theta 7.5") as facts:
             fit = bl.fit_penalized(pairs, theta=7.5)
-            result = bl.evaluate(fit.links, truth)
-            facts |= {"links": fit.n_links, "searches": fit.searches, "modes": len(fit.modes)}
-            facts |= {"recall": round(result.recall, 4), "precision": round(result.precision, 4)}
+            facts |= {"searches": fit.searches, "modes": len(fit.modes)}
+            facts |= scores(fit.links, truth)
+        with phase(NAME, "post-hoc blocks") as facts:
+            blocks = bl.posthoc_blocks(pairs, fit)
+            sizes = blocks.n_pairs_in_block
+            facts |= {"w0": round(blocks.w0, 3), "blocks": blocks.n_blocks}
+            facts |= {"candidates": blocks.n_candidates, "largest": int(sizes.max())}
+        for chains in (1, 4):
+            for prior in (bl.Penalty(7.5), bl.Overlap()):
+                name = f"{chains} chains of 1,000 + 2,500 sweeps"
+                with phase(NAME, name, prior=repr(prior)) as facts:
+                    post = bl.sample(blocks, prior=prior, tune=1000, draws=2500, chains=chains)
+                    chosen = blocks.candidates.take(post.estimate().links)
+                    facts |= {"interval": post.interval(), "warning": post.warning()}
+                    facts |= scores(pairs.table(chosen, {}), truth)
         with phase(NAME, "pattern counts") as facts:
             facts["patterns"] = len(pairs.pattern_counts().counts)
         with phase(NAME, "EM + assignment, mu 7.5") as facts:
-            linked = bl.assign_em(bl.fit_em(pairs), mu=7.5)
-            result = bl.evaluate(linked.links, truth)
-            facts |= {"links": linked.n_links}
-            facts |= {"recall": round(result.recall, 4), "precision": round(result.precision, 4)}
+            facts |= scores(bl.assign_em(bl.fit_em(pairs), mu=7.5).links, truth)
 
 
 if __name__ == "__main__":
