@@ -96,6 +96,8 @@ def check_sampling(*, draws: int, tune: int, chains: int, seed: int, threads: in
     for name, (value, lowest) in least.items():
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < lowest:
             raise SettingsError(f"{name} must be a whole number from {lowest} up, got {value!r}.")
+    if seed >= 2**63:
+        raise SettingsError(f"seed must be below 2**63, got {seed!r}.")
 
 
 # --- layout -----------------------------------------------------------------------------------
@@ -224,10 +226,13 @@ def _numbered(block: Ints, record: Ints) -> Ints:
 
 def _prior_table(blocks: Blocks, layout: _Layout, prior: LinkCountPrior) -> tuple[Floats, Floats]:
     """log p(C) by number of links, and the cost of one more, exp(−Δ), up to the most possible."""
+    from bayeslink.kernels.sampling import LARGEST
+
     distinct = (len(np.unique(side)) for side in (blocks.candidates.a, blocks.candidates.b))
     most = min(blocks.pairs.scope.max_links, min(distinct) + layout.n_known)
     log_prior = prior.on(blocks.pairs.scope).log_prior(np.arange(most + 1))
-    return log_prior, np.append(np.exp(-np.diff(log_prior)), np.inf)
+    cost = np.clip(-np.diff(log_prior), -LARGEST, LARGEST)
+    return log_prior, np.append(np.exp(cost), np.inf)
 
 
 # --- chains -----------------------------------------------------------------------------------
@@ -244,9 +249,8 @@ def _start(blocks: Blocks, layout: _Layout, chain: int, seed: int) -> NDArray[np
         estimate = blocks.start.a.astype(np.int64) * span + blocks.start.b
         return np.isin(a.astype(np.int64) * span + b, estimate)
     linked = np.zeros(len(edges), bool)
-    luck = mix64(
-        np.arange(len(edges), dtype=np.uint64) + mix64(np.array([seed * 1000 + chain], np.uint64))
-    )
+    key = mix64(mix64(np.array([seed], np.uint64)) + np.uint64(chain))
+    luck = mix64(np.arange(len(edges), dtype=np.uint64) + key)
     taken_a, taken_b = np.zeros(blocks.pairs.n_a, bool), np.zeros(blocks.pairs.n_b, bool)
     for e in np.argsort(luck).tolist():
         if not (taken_a[a[e]] or taken_b[b[e]]):

@@ -15,6 +15,9 @@ from bayeslink.kernels import kernel
 
 helper = numba.njit(nogil=True)
 
+# Weights and costs beyond ±this, in natural logs, are cut off, so that no ratio of two overflows.
+# Only Dirichlet parameters far below 1 or absurd penalties get there.
+LARGEST = 300.0
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -104,6 +107,19 @@ def joint_weights(
         weight /= step_cost[n_rest + set_size[s] - 1]
         weights[s - first] = weight
         total += weight
+    if total < np.inf:
+        return total
+    weights[0] = 0.0  # too large: once more in logs
+    largest = 0.0
+    for s in range(first + 1, last):
+        step = np.log(odds[edge_pattern[set_edge[s]]])
+        step -= np.log(step_cost[n_rest + set_size[s] - 1])
+        weights[s - first] = weights[set_parent[s]] + step
+        largest = max(largest, weights[s - first])
+    total = 0.0
+    for s in range(last - first):
+        weights[s] = np.exp(weights[s] - largest)
+        total += weights[s]
     return total
 
 
@@ -359,6 +375,7 @@ def run_sweeps(
             for j in range(n_fields):
                 if patterns[g, j] > 0:
                     w += log_m[j, patterns[g, j]] - log_u[j, patterns[g, j]]
+            w = min(max(w, -LARGEST), LARGEST)
             odds[g] = np.exp(w)
             root[g] = np.exp(0.5 * w)
         if recording:

@@ -1,0 +1,269 @@
+"""Deliberate bugs, each put into a copy of the package, each caught by the check named with it.
+
+A check that passes on the right code says little until it has been seen to fail on the wrong one.
+Bugs are replacements of source text that must occur exactly once: when the source has changed so
+that it does not, the gate says so instead of testing nothing.
+"""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import bayeslink
+
+SOURCE = Path(bayeslink.__file__).parent
+ROOT = Path(__file__).parents[2]
+
+MOVES = "tests/exact/test_moves.py::"
+BALANCED = MOVES + "test_the_balanced_move_is_reversible[overlap-small_problems-200]"
+UNDONE = MOVES + "test_every_move_can_be_undone[overlap-small_problems-200]"
+ROW = MOVES + "test_the_draw_of_a_row_is_its_conditional[overlap-small_problems-200]"
+JOINT = MOVES + "test_the_joint_draw_of_a_block_is_its_conditional[overlap-small_problems-200]"
+SINGLE = MOVES + "test_the_draw_of_a_single_pair_is_its_conditional[overlap]"
+LISTED = MOVES + "test_listed_matchings_are_all_there_are[penalty-small_problems-200]"
+SWEEPS = MOVES + "test_sweeps_do_what_the_plain_version_does[overlap]"
+POSTERIOR = MOVES + "test_the_sampler_draws_from_the_exact_posterior"  # [prior-blocked-listed]
+STREAMS = "tests/exact/test_random.py::test_no_two_keys_share_a_stream"
+GAMMA = "tests/exact/test_random.py::test_logs_of_gamma_numbers[0.3]"
+TABLE_1 = "tests/paper/test_table1.py::test_penalized_column_from_the_printed_counts"
+
+
+@dataclass(frozen=True)
+class Bug:
+    module: str
+    check: str
+    replacements: tuple[tuple[str, str], ...]
+
+
+def bug(module, check, *texts):
+    return Bug(module, check, tuple(zip(texts[::2], texts[1::2], strict=True)))
+
+
+BUGS = {
+    # --- the prior on C
+    "prior with the wrong sign": bug(
+        "sampler.py", POSTERIOR + "[penalty-False-250]",
+        "np.exp(-np.diff(log_prior))", "np.exp(np.diff(log_prior))",
+    ),
+    "overlap prior over A × B, not the pairs in scope": bug(
+        "priors.py", POSTERIOR + "[overlap-True-250]",
+        "log_matchings = MatchingCounts(scope)",
+        "log_matchings = MatchingCounts("
+        "Scope(scope.sizes_a.sum(keepdims=True), scope.sizes_b.sum(keepdims=True)))",
+    ),
+    "known links not among the number of links": bug(
+        "sampler.py", POSTERIOR + "[overlap-False-250]",
+        "int(linked.sum()) + layout.n_known", "int(linked.sum())",
+    ),
+    "cost of the wrong link: single pair": bug(
+        "kernels/sampling.py", SINGLE,
+        "chance /= chance + step_cost[n_links]", "chance /= chance + step_cost[n_links + 1]",
+    ),
+    "cost of the wrong link: joint draw": bug(
+        "kernels/sampling.py", JOINT,
+        "step_cost[n_rest + set_size[s] - 1]", "step_cost[n_rest + set_size[s]]",
+    ),
+    "cost of the wrong link: row": bug(
+        "kernels/sampling.py", ROW, "/ step_cost[n_rest]", "/ step_cost[n_rest + 1]"
+    ),
+    "cost of the wrong link: balanced move": bug(
+        "kernels/sampling.py", BALANCED,
+        "np.sqrt(step_cost[n_links - 1])", "np.sqrt(step_cost[n_links])",
+    ),
+    # --- moves
+    "no Hastings correction": bug(
+        "kernels/sampling.py", BALANCED, "if accept * there < here:", "if accept < 2.0:"
+    ),
+    "moves redrawn until one is accepted": bug(
+        "kernels/sampling.py", SWEEPS,
+        "            for _ in range((high - low + 3) // 4):\n",
+        "            before = of_row.copy()\n"
+        "            while (of_row == before).all():\n",
+    ),
+    "number of links not restored after a rejection": bug(
+        "kernels/sampling.py", BALANCED,
+        "    make_move(undo, row_start, edge_row, edge_column, of_row, of_column)\n"
+        "    return n_links\n",
+        "    make_move(undo, row_start, edge_row, edge_column, of_row, of_column)\n"
+        "    return n_links + change\n",
+    ),
+    "switch not undone after a rejection": bug(
+        "kernels/sampling.py", BALANCED, "        undo = current\n", "        undo = e\n"
+    ),
+    "wrong row of the way back": bug(
+        "kernels/sampling.py", BALANCED, "back = edge_row[other]", "back = row"
+    ),
+    "double switch leaves half of the left-over pair": bug(
+        "kernels/sampling.py", UNDONE,
+        "            of_column[edge_column[current]] = left\n", "",
+    ),
+    "double switch weighted without the left-over pair": bug(
+        "kernels/sampling.py", BALANCED,
+        "weight *= root[edge_pattern[left]] / before", "weight /= before",
+    ),
+    "row barred from the column it has": bug(
+        "kernels/sampling.py", POSTERIOR + "[penalty-False-1]",
+        "                    of_column[edge_column[e]] = -1\n                    n_links -= 1\n",
+        "                    n_links -= 1\n",
+        "                so_far = 1.0\n",
+        "                so_far = 1.0\n"
+        "                if e >= 0:\n"
+        "                    of_column[edge_column[e]] = -1\n",
+    ),
+    "two links of one record in a listed matching": bug(
+        "kernels/sampling.py", LISTED, " and used_columns[s] & column == 0:", ":"
+    ),
+    # --- m and u
+    "u from the candidate pairs only": bug(
+        "sampler.py", POSTERIOR + "[penalty-False-250]",
+        "        counts = pairs.level_counts().counts\n",
+        "        counts = pairs.level_counts().counts\n"
+        "        counts = sum(\n"
+        "            count_levels(some.levels, counts.shape[1])\n"
+        "            for some in (candidates, blocks.known)\n"
+        "        )\n",
+    ),
+    # Where all blocks are drawn jointly this one leaves both marginals right, of C and of m and u:
+    # C and the m and u of every other sweep form a correct chain of their own.
+    "m and u from the links of the sweep before": bug(
+        "kernels/sampling.py", SWEEPS,
+        "    counts = np.empty((n_fields, width), np.int64)\n",
+        "    counts = known_counts.copy()\n"
+        "    for e in range(n_edges):\n"
+        "        for j in range(n_fields):\n"
+        "            counts[j, patterns[edge_pattern[e], j]] += linked[e]\n",
+        "        counts[:] = known_counts\n",
+        "        stale = counts.copy()\n"
+        "        counts[:] = known_counts\n",
+        "alpha_m + counts, used, log_m", "alpha_m + stale, used, log_m",
+        "alpha_u + (all_counts - counts)", "alpha_u + (all_counts - stale)",
+    ),
+    "α − 1 in the draws of m": bug(
+        "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
+        "alpha_m + counts, used, log_m", "np.maximum(alpha_m - 1.0, 0.01) + counts, used, log_m",
+    ),
+    "α instead of α − 1 in the penalized likelihood": bug(
+        "model.py", TABLE_1, "np.maximum(self.alpha_m - 1, MIN", "np.maximum(self.alpha_m, MIN"
+    ),
+    "known links not among the counts": bug(
+        "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
+        "counts[:] = known_counts", "counts[:] = 0",
+    ),
+    "missing counted as disagreement": bug(
+        "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
+        "counts[j, patterns[edge_pattern[e], j]] += 1",
+        "counts[j, max(1, patterns[edge_pattern[e], j])] += 1",
+    ),
+    "missing weighted as disagreement": bug(
+        "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
+        "                if patterns[g, j] > 0:\n"
+        "                    w += log_m[j, patterns[g, j]] - log_u[j, patterns[g, j]]\n",
+        "                level = max(1, patterns[g, j])\n"
+        "                w += log_m[j, level] - log_u[j, level]\n",
+    ),
+    # --- probabilities
+    "expectations not normalised: joint draw": bug(
+        "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
+        "+= weights[s] / total", "+= weights[s]",
+    ),
+    "expectations not normalised: row": bug(
+        "kernels/sampling.py", POSTERIOR + "[penalty-False-1]",
+        "expected[e] = weight / total", "expected[e] = weight",
+    ),
+    # --- random numbers
+    "chains share their streams": bug(
+        "kernels/sampling.py", STREAMS, "np.uint64(chain) *", "np.uint64(0) *"
+    ),
+    "sweeps share their streams": bug(
+        "kernels/sampling.py", STREAMS, "np.uint64(sweep) *", "np.uint64(0) *"
+    ),
+    "blocks share their streams": bug(
+        "kernels/sampling.py", STREAMS, "np.uint64(block) *", "np.uint64(0) *"
+    ),
+    "large blocks have the streams of listed ones": bug(
+        "kernels/sampling.py", SWEEPS,
+        "start_stream(rng, seed, chain, sweep, 1 + n_joint + k)",
+        "start_stream(rng, seed, chain, sweep, 1 + k)",
+    ),
+    "gamma numbers of small shape without their boost": bug(
+        "kernels/sampling.py", GAMMA, "return np.log(d * v) + boost", "return np.log(d * v)"
+    ),
+}  # fmt: skip
+QUICK = (
+    "no Hastings correction",
+    "overlap prior over A × B, not the pairs in scope",
+    "u from the candidate pairs only",
+)
+
+
+def copy_package(folder):
+    """The package as it is, with compiled code where there is some and the source is unchanged."""
+    package = folder / "bayeslink"
+    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    compiled = package / "kernels" / "__pycache__"
+    compiled.mkdir()
+    for file in (SOURCE / "kernels" / "__pycache__").glob("*.nb?"):
+        with contextlib.suppress(FileNotFoundError):  # replaced by another process just now
+            shutil.copy(file, compiled)
+    return package
+
+
+def plant(package, bug):
+    path = package / bug.module
+    text = path.read_text("utf-8")
+    for right, wrong in bug.replacements:
+        assert text.count(right) == 1, f"{bug.module} has {text.count(right)} times: {right!r}"
+        text = text.replace(right, wrong)
+    path.write_text(text, "utf-8")
+    for file in (package / "kernels" / "__pycache__").glob(f"{path.stem}.*"):
+        file.unlink()
+
+
+def run_checks(folder, *checks):
+    """Run checks against the copy of the package in a folder: pytest's exit code and output."""
+    code = (
+        "import sys, pytest, bayeslink\n"
+        "ours = bayeslink.__file__.startswith(sys.argv[1])\n"
+        "sys.exit(pytest.main(sys.argv[2:]) if ours else 'not the copy')"
+    )
+    options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", ""]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    environment |= {"PYTHONPATH": str(folder), "NUMBA_OPT": "1"}  # quicker to compile
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder), *options, *checks],
+        cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900,
+    )  # fmt: skip
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.verify) for name in BUGS],
+)
+def test_a_bug_is_caught(name, tmp_path):
+    plant(copy_package(tmp_path), BUGS[name])
+    code, output = run_checks(tmp_path, BUGS[name].check)
+    assert code == pytest.ExitCode.TESTS_FAILED, output[-3000:]
+    assert "AssertionError" in output, output[-3000:]
+
+
+@pytest.mark.parametrize(
+    "names", [QUICK, pytest.param(tuple(BUGS), marks=pytest.mark.verify)], ids=["quick", "all"]
+)
+def test_the_copy_without_a_bug_passes(names, tmp_path):
+    copy_package(tmp_path)
+    code, output = run_checks(tmp_path, *sorted({BUGS[name].check for name in names}))
+    assert code == pytest.ExitCode.OK, output[-3000:]
+
+
+def test_every_bug_can_be_planted(tmp_path):
+    """The texts to replace are still in the source, each once."""
+    for number, bug in enumerate(BUGS.values()):
+        (folder := tmp_path / str(number)).mkdir()
+        plant(copy_package(folder), bug)
