@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import os
 import tarfile
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -17,6 +19,8 @@ import bayeslink as bl
 ROOT = Path(os.environ.get("BAYESLINK_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
 CENSUS = ROOT / "italian_census"
 STUDY = ROOT / "sadinle2017" / "sadinle_sim_data.tar.gz"
+
+REFERENCES = ROOT / "reference_results" / "sadinle_sim_BRL_fabl_vabl_per_dataset.csv.gz"
 
 needs_census = pytest.mark.skipif(
     not CENSUS.is_dir(), reason="no italian_census: set BAYESLINK_DATA to the folder that holds it"
@@ -77,6 +81,26 @@ def study_files(errors, overlap, dataset, prefix=""):
     b = [(k, r) for k, r in copies if k < overlap or 500 <= k < 1000 - overlap]
     truth = [(f"{prefix}{k}", f"{prefix}{k}") for k in range(overlap)]
     return table(a), table(b), truth
+
+
+@cache
+def reference_scores(errors, overlap):
+    """Recall and precision of BRL, fabl and vabl on each of the 100 data sets, in their order.
+
+    The results are numbered in the alphabetical order of the files' names.
+    """
+    wanted = {"BRL": {}, "fabl": {}, "vabl": {}}
+    with gzip.open(REFERENCES, "rt") as file:
+        for row in csv.DictReader(file):
+            number = int(row["file"].removeprefix("sim_acc_")) - 1 - 100 * (errors - 1)
+            if row["method"] in wanted and int(row["overlap"]) == overlap and 0 <= number < 100:
+                pair = float(row["recall"]), float(row["precision"])
+                wanted[row["method"]][number] = pair
+    order = sorted(range(100), key=str)
+    return {
+        method: np.array([found[order.index(d)] for d in range(100)])
+        for method, found in wanted.items()
+    }
 
 
 def large_example():

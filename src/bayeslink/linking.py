@@ -128,10 +128,11 @@ class Run:
         if self.posterior is None:
             return [*lines, f"Point estimate at theta = {self.theta:.4g}: no probabilities."]
         low, high = s["links_interval"]
+        above = "" if s["w0"] is None else f" above w0 = {s['w0']:.2f}"
         lines += [
             f"Records in both files: {s['links_mean']:,.0f}, 95 % interval {low:,} to {high:,}. "
             f"Of the links, {s['expected_false_links']:,.1f} are expected to be false.",
-            f"Sampled: {s['candidates']:,} pairs above w0 = {s['w0']:.2f} in {s['blocks']:,} "
+            f"Sampled: {s['candidates']:,} pairs{above} in {s['blocks']:,} "
             f"blocks, the largest of {s['largest_block']:,}; {s['chains']} chains of "
             f"{s['draws']:,} draws.",
         ]
@@ -148,7 +149,7 @@ class Run:
             "links_interval": list(post.interval()),
             "expected_false_links": self.decision.expected_false,
             "review_records": len(self.decision.rejected),
-            "w0": blocks.w0,
+            "w0": blocks.w0 if math.isfinite(blocks.w0) else None,  # JSON has no −∞
             "w0_why": blocks.why,
             "candidates": blocks.n_candidates,
             "known_links": len(blocks.known),
@@ -360,6 +361,7 @@ def explain_saved(
     folder = Path(directory)
     summary, links = read_summary(folder), read_table(folder, "links")
     point = "w0" not in summary
+    w0 = None if point else -math.inf if summary["w0"] is None else summary["w0"]
     parameters = read_table(folder, "parameters")
     candidates = read_table(folder, "pairs") if not point else links.drop(["link_probability"])
     row = find_row(candidates, id_a, id_b) or find_row(links, id_a, id_b)
@@ -385,7 +387,7 @@ def explain_saved(
         id_b,
         levels=levels,
         needed=summary["theta"] / math.log(2),
-        w0=None if point else summary["w0"] / math.log(2),
+        w0=None if w0 is None else w0 / math.log(2),
         values=values,
     )
 

@@ -166,7 +166,8 @@ def link_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
     fields = [f if isinstance(f, Field) else field_from(f) for f in settings.get("fields", ())]
     arguments["fields"] = fields
     if "id" in settings:
-        arguments["id"] = _one_or_two("id", settings["id"])
+        given = settings["id"]
+        arguments["id"] = None if given is None or given == [] else _one_or_two("id", given)
     block = settings.get("block", [])
     arguments["block"] = [
         _one_or_two("block", part) for part in ([block] if isinstance(block, str) else block)
@@ -237,7 +238,9 @@ def dump(settings: Mapping[str, Any]) -> str:
     lines = []
     for key in ("a", "b", "id", "block", *_SAMPLING_KEYS, "missing", *_READ_KEYS):
         value = settings.get(key)
-        if value is not None and value is not False and value not in ([], ()):
+        if key == "id" and value is None:
+            lines.append("id = []  # the rows are numbered")
+        elif value is not None and value is not False and not _is_empty(value):
             line = f"{key} = {_toml(value)}"
             if not _is_utf8(line):  # a path with stray bytes, which TOML cannot hold
                 line = "# " + line.encode("utf-8", "backslashreplace").decode()
@@ -260,6 +263,10 @@ def dump(settings: Mapping[str, Any]) -> str:
             if value is not None and not callable(value)
         ]
     return "\n".join(lines) + "\n"
+
+
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and not value
 
 
 def _is_utf8(text: str) -> bool:
@@ -290,4 +297,4 @@ def _toml(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value)
+    return repr(value.item() if hasattr(value, "item") else value)  # NumPy's numbers as Python's

@@ -339,7 +339,8 @@ def test_16_leading_zero_far_into_the_file(write):
     many = [(f"a{k}", "n", str(50_000 + k)) for k in range(25_000)]
     a = write("a.csv", text([*many, ("zero", "n", "01234"), ("none", "n", "1234")]))
     b = write("b.csv", text([("b", "n", "01234"), ("c", "n", "50017")]))
-    assert linked(a, b, on=("--on", "year:exact")).pairs == {("zero", "b"), ("a17", "c")}
+    out = linked(a, b, "--point", on=("--on", "year:exact"))
+    assert out.pairs == {("zero", "b"), ("a17", "c")}
 
 
 def test_17_words_that_look_like_nothing_are_text(write):

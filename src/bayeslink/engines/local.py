@@ -188,6 +188,8 @@ class LocalPairs:
     def levels_of(self, a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.uint8]:
         """Comparison vectors of given pairs of rows."""
         levels = np.ones((len(a), len(self.fields)), np.uint8)
+        if not len(a):  # of which SciPy would make a sparse array
+            return levels
         for j, d in enumerate(self.dictionaries):
             x, y = d.a.codes[a], d.b.codes[b]
             missing = (x == len(d.a.values)) | (y == len(d.b.values))
