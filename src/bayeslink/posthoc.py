@@ -70,9 +70,10 @@ class Blocks:
         return 1 - self.n_candidates / max(1, self.pairs.n_pairs)
 
     def set_aside(self) -> float:
-        """Upper bound on the links expected among the pairs left out, at the fit's weights.
+        """Links expected among the pairs left out, with m, u and θ held at the fit's values.
 
-        Each pair left out would link with odds of at most exp(w − θ), were there no rivals.
+        Each pair left out would link with odds of exp(w − θ), were there no rivals: for a fixed θ
+        the sum is an upper bound. It takes no account of what is uncertain about m and u.
         """
         patterns = self.pairs.pattern_counts()
         w = sum_weights(self.parameters.log_weights, patterns.levels)
