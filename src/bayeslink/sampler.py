@@ -240,6 +240,8 @@ def _prior_table(blocks: Blocks, layout: _Layout, prior: LinkCountPrior) -> tupl
 
 def _start(blocks: Blocks, layout: _Layout, chain: int, seed: int) -> NDArray[np.bool_]:
     """Edges linked at the start: none, the estimate's, or a random matching."""
+    from bayeslink.kernels.sampling import greedy_matching
+
     edges = layout.candidate
     a, b = blocks.candidates.a[edges], blocks.candidates.b[edges]
     if chain == 0:
@@ -248,14 +250,9 @@ def _start(blocks: Blocks, layout: _Layout, chain: int, seed: int) -> NDArray[np
         span = blocks.pairs.n_b
         estimate = blocks.start.a.astype(np.int64) * span + blocks.start.b
         return np.isin(a.astype(np.int64) * span + b, estimate)
-    linked = np.zeros(len(edges), bool)
     key = mix64(mix64(np.array([seed], np.uint64)) + np.uint64(chain))
     luck = mix64(np.arange(len(edges), dtype=np.uint64) + key)
-    taken_a, taken_b = np.zeros(blocks.pairs.n_a, bool), np.zeros(blocks.pairs.n_b, bool)
-    for e in np.argsort(luck).tolist():
-        if not (taken_a[a[e]] or taken_b[b[e]]):
-            linked[e] = taken_a[a[e]] = taken_b[b[e]] = True
-    return linked
+    return greedy_matching(np.argsort(luck), a, b, blocks.pairs.n_a, blocks.pairs.n_b)
 
 
 def _run(

@@ -293,6 +293,20 @@ def fill_matchings(rows, columns, first, last, most, used_rows, used_columns, pa
     return n
 
 
+@kernel("b1[::1](i8[::1],i4[::1],i4[::1],i8,i8)")
+def greedy_matching(order, a, b, n_a, n_b):
+    """Which edges are linked if each, in the given order, links its ends if both are free."""
+    linked = np.zeros(len(order), np.bool_)
+    taken_a = np.zeros(n_a, np.bool_)
+    taken_b = np.zeros(n_b, np.bool_)
+    for e in order:
+        if not (taken_a[a[e]] or taken_b[b[e]]):
+            linked[e] = True
+            taken_a[a[e]] = True
+            taken_b[b[e]] = True
+    return linked
+
+
 @kernel("Tuple((i8[::1],i4[::1],i4[::1],i4[::1]))(i8[::1],i8[::1],i8[::1],i8)")
 def list_matchings(block_start, rows, columns, most):
     """List the matchings of each block, unless it has more than `most` or over 64 edges.
