@@ -16,7 +16,7 @@ from bayeslink import __version__
 from bayeslink.errors import BayeslinkError, SettingsError
 
 if TYPE_CHECKING:
-    from bayeslink.linking import Run
+    from bayeslink.runs import Run
 
 DEMO_FIELDS = (
     "gname:levenshtein",

@@ -27,8 +27,8 @@ from bayeslink.errors import InputError, OutputError
 from bayeslink.records import read_records
 
 if TYPE_CHECKING:
-    from bayeslink.linking import Run
     from bayeslink.posterior import Posterior
+    from bayeslink.runs import Run
 
 _LIBRARIES = ("bayeslink", "numpy", "scipy", "numba", "rapidfuzz", "pyarrow")
 

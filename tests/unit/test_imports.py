@@ -13,6 +13,7 @@ SOURCE = Path(bayeslink.__file__).parent
 LAYERS = [
     {"cli"},
     {"linking"},
+    {"runs"},
     {"store"},
     {"settings", "explanation"},
     {"engines.local", "evaluation", "simulation", "sensitivity_analysis"},
@@ -25,7 +26,13 @@ LAYERS = [
     {"model", "comparisons", "records"},
     {"patterns", "delimited", "celltexts"},
     {"fields"},
-    {"kernels.scan", "kernels.matching", "kernels.sampling", "kernels.components", "kernels.distances"},
+    {
+        "kernels.scan",
+        "kernels.matching",
+        "kernels.sampling",
+        "kernels.components",
+        "kernels.distances",
+    },
     {"kernels.tables"},
     {"kernels", "kernels.lanes", "engines", "errors", "__init__"},
 ]
