@@ -1,4 +1,8 @@
-"""From cell texts to comparable values, and from two lists of values to a matrix of levels."""
+"""From cell texts to comparable values, and from values of A and of B to levels.
+
+`level_matrix` compares everything with everything: it is the definition of the levels. How the
+value pairs above level 1 are found among billions is the matter of `dictionaries`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from rapidfuzz import process
 from rapidfuzz.distance import OSA, JaroWinkler, Levenshtein
@@ -22,7 +28,8 @@ Levels = NDArray[np.uint8]
 JOIN = "\x1f"  # between the columns of a field that has two (geo)
 
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
-_EARTH_KM = 6371.0088
+EARTH_KM = 6371.0088
+DATE_COLUMNS = ("YYYYMMDD", "YYYYDDMM", "day number", "digits of YYYYMMDD, four bits each")
 
 
 class UnreadableDateError(InputError):
@@ -51,17 +58,36 @@ def normalise(text: str, steps: Sequence[str]) -> str:
     return text
 
 
+def normalise_texts(texts: pa.Array, steps: Sequence[str]) -> pa.Array:
+    """`normalise` for many texts: those in plain ASCII at once, the others one by one."""
+    plain = texts
+    if "case" in steps:
+        plain = pc.ascii_lower(plain)
+    if "punctuation" in steps:
+        plain = pc.replace_substring_regex(plain, "['`]", "")
+        plain = pc.replace_substring_regex(plain, r"[!-/:-@\[-_{-~]", " ")
+    if "space" in steps or "punctuation" in steps:
+        plain = pc.replace_substring_regex(plain, r"[\t-\r\x1c-\x20]+", " ")
+        plain = pc.ascii_trim(plain, " ")
+    others = pc.invert(pc.string_is_ascii(texts))
+    read = [normalise(text, steps) for text in texts.filter(others).to_pylist()]
+    return pc.replace_with_mask(plain, others, pa.array(read, plain.type))
+
+
 def value_reader(field: Field, side: int) -> Callable[[str], Any]:
-    """The function from a cell's text to the value compared; it returns None for missing."""
+    """The function from a cell's text to a number, date or place; it returns None for missing."""
     if field.kind == "numeric":
         return lambda text: _number(text, field.options["valid"])
     if field.kind == "date":
         first, last = (dt.date.fromisoformat(d) for d in field.options["valid"])
         form = field.options["formats"][side]
         return lambda text: _date(text.strip(), form, first, last)
-    if field.kind == "geo":
-        return _place
-    return lambda text: normalise(text, field.normalise) or None
+    return _place
+
+
+def is_text(field: Field) -> bool:
+    """Whether the values compared are texts, read by `normalise_texts`."""
+    return field.kind not in ("numeric", "date", "geo")
 
 
 def _number(text: str, valid: tuple[float, float]) -> float | None:
@@ -100,7 +126,26 @@ def _place(text: str) -> tuple[float, float] | None:
 
 def level_matrix(field: Field, x: Sequence[Any], y: Sequence[Any], threads: int) -> Levels:
     """Level of each value of x against each of y, frequency bands left aside."""
+    if field.kind in _RULES:
+        left, right = value_array(field, x), value_array(field, y)
+        return levels_of_pairs(field, left[:, None], right[None, :])
     return _MATRICES[field.kind](field, x, y, threads)
+
+
+def value_array(field: Field, values: Sequence[Any]) -> NDArray[Any]:
+    """Numbers; places, a row of degrees each; or dates, a row of `DATE_COLUMNS` each."""
+    if field.kind != "date":
+        return np.array(values, np.float64)
+    dates = np.array(values, np.int64)
+    year, month, day = dates // 10000, dates // 100 % 100, dates % 100
+    days = ((year - 1970) * 12 + month - 1).astype("M8[M]").astype("M8[D]").astype(np.int64) + day
+    digits = sum((dates // 10**p % 10) << (4 * p) for p in range(8))
+    return np.stack([dates, year * 10000 + day * 100 + month, days, digits], 1)
+
+
+def levels_of_pairs(field: Field, left: NDArray[Any], right: NDArray[Any]) -> Levels:
+    """Level of each number, date or place against the one beside it, as arrays broadcast."""
+    return _RULES[field.kind](field, left, right)
 
 
 def _cut_distances(d: NDArray[Any], cuts: Sequence[float]) -> Levels:
@@ -124,14 +169,7 @@ def _edit_levels(field: Field, x: Sequence[str], y: Sequence[str], threads: int)
 
 
 def _jaro_winkler_levels(field: Field, x: Sequence[str], y: Sequence[str], threads: int) -> Levels:
-    s = process.cdist(
-        x,
-        y,
-        scorer=JaroWinkler.similarity,
-        score_cutoff=field.cuts[-1],
-        dtype=np.float64,
-        workers=threads,
-    )
+    s = process.cdist(x, y, scorer=JaroWinkler.similarity, dtype=np.float64, workers=threads)
     return _cut_distances(-s, [-c for c in field.cuts])
 
 
@@ -148,58 +186,53 @@ def _token_levels(field: Field, x: Sequence[str], y: Sequence[str], threads: int
     right = sparse.csr_array((np.ones(len(iy), np.int32), iy, py), (len(y), len(words)))
     shared = (left @ right.T).toarray()
     union = np.diff(px)[:, None] + np.diff(py)[None, :] - shared
-    return _cut_distances(-(shared / union), [-c for c in field.cuts])
+    share = np.divide(shared, union, out=np.zeros(union.shape), where=union > 0)
+    return _cut_distances(-share, [-c for c in field.cuts])
 
 
 def _exact_levels(field: Field, x: Sequence[str], y: Sequence[str], threads: int) -> Levels:
     return (np.array(x, object)[:, None] == np.array(y, object)[None, :]).astype(np.uint8) + 1
 
 
-def _numeric_levels(field: Field, x: Sequence[float], y: Sequence[float], threads: int) -> Levels:
-    left, right = np.array(x)[:, None], np.array(y)[None, :]
+def number_tolerances(field: Field) -> list[float]:
+    """The cuts, a hair wider: 0.3 − 0.2 is not 0.1, but equals it in decimals."""
+    return [c + 1e-9 * max(1.0, c) if c else 0.0 for c in field.cuts]
+
+
+def _numeric_levels(field: Field, left: NDArray[Any], right: NDArray[Any]) -> Levels:
     with np.errstate(over="ignore"):
         d = np.abs(left - right)
     if field.options["relative"]:
         scale = np.maximum(np.abs(left), np.abs(right))
         d = np.divide(d, scale, out=np.zeros_like(d), where=scale > 0)
-    # 0.3 − 0.2 is not 0.1: a difference that equals a cut in decimals stays within it.
-    return _cut_distances(d, [c + 1e-9 * max(1.0, c) if c else 0.0 for c in field.cuts])
+    return _cut_distances(d, number_tolerances(field))
 
 
-def _date_levels(field: Field, x: Sequence[int], y: Sequence[int], threads: int) -> Levels:
-    left, right = np.array(x, np.int64), np.array(y, np.int64)
-    days = np.abs(_ordinals(left)[:, None] - _ordinals(right)[None, :])
+def _date_levels(field: Field, left: NDArray[Any], right: NDArray[Any]) -> Levels:
+    days = np.abs(left[..., 2] - right[..., 2])
     levels = np.ones(days.shape, np.uint8)
     for cut in field.cuts[:0:-1]:
         levels[days <= cut] += 1
     level = len(field.cuts)
     if field.options["one_digit"]:
         level += 1
-        wrong = sum(
-            (left // 10**p % 10)[:, None] != (right // 10**p % 10)[None, :] for p in range(8)
-        )
-        levels[wrong == 1] = level
+        wrong = left[..., 3] ^ right[..., 3]
+        wrong |= wrong >> 2
+        wrong = (wrong | wrong >> 1) & 0x11111111  # a bit for each digit that differs
+        levels[(wrong != 0) & (wrong & (wrong - 1) == 0)] = level
     if field.options["swapped"]:
         level += 1
-        turned = left // 10000 * 10000 + left % 100 * 100 + left // 100 % 100
-        levels[turned[:, None] == right[None, :]] = level
+        levels[left[..., 1] == right[..., 0]] = level
     levels[days <= field.cuts[0]] = level + 1
     return levels
 
 
-def _ordinals(yyyymmdd: NDArray[np.int64]) -> NDArray[np.int64]:
-    days = [dt.date(v // 10000, v // 100 % 100, v % 100).toordinal() for v in yyyymmdd.tolist()]
-    return np.array(days, np.int64)
-
-
-def _geo_levels(
-    field: Field, x: Sequence[tuple[float, float]], y: Sequence[tuple[float, float]], threads: int
-) -> Levels:
-    left, right = np.radians(np.array(x)), np.radians(np.array(y))
-    half = (left[:, None, :] - right[None, :, :]) / 2
-    cosines = np.cos(left[:, 0])[:, None] * np.cos(right[:, 0])[None, :]
+def _geo_levels(field: Field, left: NDArray[Any], right: NDArray[Any]) -> Levels:
+    left, right = np.radians(left), np.radians(right)
+    half = (left - right) / 2
+    cosines = np.cos(left[..., 0]) * np.cos(right[..., 0])
     h = np.sin(half[..., 0]) ** 2 + cosines * np.sin(half[..., 1]) ** 2
-    return _cut_distances(2 * _EARTH_KM * np.arcsin(np.sqrt(np.minimum(h, 1))), field.cuts)
+    return _cut_distances(2 * EARTH_KM * np.arcsin(np.sqrt(np.minimum(h, 1))), field.cuts)
 
 
 def _custom_levels(field: Field, x: Sequence[str], y: Sequence[str], threads: int) -> Levels:
@@ -213,14 +246,16 @@ def _custom_levels(field: Field, x: Sequence[str], y: Sequence[str], threads: in
     return levels.astype(np.uint8)
 
 
+_RULES: dict[str, Callable[[Field, NDArray[Any], NDArray[Any]], Levels]] = {
+    "numeric": _numeric_levels,
+    "date": _date_levels,
+    "geo": _geo_levels,
+}
 _MATRICES: dict[str, Callable[..., Levels]] = {
     "exact": _exact_levels,
     "levenshtein": _edit_levels,
     "damerau_levenshtein": _edit_levels,
     "jaro_winkler": _jaro_winkler_levels,
     "tokens": _token_levels,
-    "numeric": _numeric_levels,
-    "date": _date_levels,
-    "geo": _geo_levels,
     "custom": _custom_levels,
 }

@@ -1,16 +1,18 @@
 """Each comparison, value by value, through the dictionaries that the product uses."""
 
 import math
+import string
 
-import numpy as np
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bayeslink as bl
-from bayeslink.comparisons import level_matrix, normalise
+from bayeslink.comparisons import level_matrix, normalise, normalise_texts
 from bayeslink.dictionaries import build_dictionary, encode
 from bayeslink.errors import InputError, SettingsError
+from bayeslink.fields import NORMALISATIONS
 from tests import oracles
 
 
@@ -156,6 +158,32 @@ def test_normalisation(steps, text, expected):
     assert normalise(text, steps) == expected
 
 
+@settings(deadline=None)
+@given(
+    texts=st.lists(st.text(max_size=12) | st.text(string.printable + "éßİ’\x1f\xa0", max_size=12)),
+    steps=st.sets(st.sampled_from(NORMALISATIONS)),
+)
+def test_normalising_many_texts_is_normalising_each(texts, steps):
+    together = normalise_texts(pa.array(texts, pa.string()), steps)
+    assert together.to_pylist() == [normalise(text, steps) for text in texts]
+
+
+@settings(deadline=None)
+@given(texts=st.lists(st.none() | st.text("aAéE .我😀", max_size=4), min_size=1))
+def test_codes_lead_back_to_the_values(texts):
+    field = bl.levenshtein("x", missing=["a", "."])
+    records = oracles.records([{"x": text} for text in texts])
+    codes = encode(field, records, 0)
+    assert codes.values == sorted(set(codes.values))
+    values, n_invalid = [*codes.values, None], 0
+    for cell, code in zip(records.columns["x"].to_pylist(), codes.codes, strict=True):
+        missing = cell is None or cell.strip() in field.missing
+        value = None if missing else normalise(cell, field.normalise) or None
+        assert values[code] == value
+        n_invalid += value is None and not missing
+    assert codes.n_invalid == n_invalid
+
+
 def test_zero_width_marks_are_kept():
     assert normalise("a\u200bb", ("unicode", "case", "space")) == "a\u200bb"
 
@@ -189,14 +217,3 @@ def test_wrong_settings_are_refused(make):
 def test_nearest_setting_is_named():
     with pytest.raises(SettingsError, match="'normalise'"):
         bl.exact("x", normalize=("case",))
-
-
-def test_level_tables_are_the_same_in_pieces(monkeypatch):
-    rng = np.random.default_rng(1)
-    rows = [{"x": "".join(rng.choice(list("abc"), 4))} for _ in range(80)]
-    a, b = oracles.records(rows[:40]), oracles.records(rows[40:], side="B")
-    whole = build_dictionary(bl.levenshtein("x"), a, b).table
-    monkeypatch.setattr("bayeslink.dictionaries._CHUNK", 50)
-    pieces = build_dictionary(bl.levenshtein("x"), a, b).table
-    for name in ("indptr", "indices", "levels"):
-        np.testing.assert_array_equal(getattr(whole, name), getattr(pieces, name))
