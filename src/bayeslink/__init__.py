@@ -43,6 +43,7 @@ _PUBLIC = {
     "compare": "linking",
     "link": "linking",
     "evaluate": "evaluation",
+    "plots": "plots",
     "simulate": "simulation",
     "write_simulation": "simulation",
 }
@@ -50,6 +51,7 @@ _PUBLIC = {
 __all__ = ["__version__", *_PUBLIC]
 
 if TYPE_CHECKING:
+    from bayeslink import plots
     from bayeslink.decisions import Loss
     from bayeslink.downstream import chapman, lincoln_petersen, pool, population_size
     from bayeslink.em import assign_em, fellegi_sunter, fit_em
@@ -80,6 +82,7 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'bayeslink' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"bayeslink.{_PUBLIC[name]}"), name)
+    module = importlib.import_module(f"bayeslink.{_PUBLIC[name]}")
+    value = module if name == _PUBLIC[name] else getattr(module, name)
     globals()[name] = value
     return value

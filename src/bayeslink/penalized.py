@@ -76,6 +76,14 @@ class PenalizedFit(Mode):
     prior: LinkCountPrior
     searches: int  # passes over all pairs in scope that the fit needed
 
+    def _repr_html_(self) -> str:
+        from bayeslink.report import charts
+        from bayeslink.report.svg import notebook
+
+        words = f"{self.n_links:,} links at θ = {self.theta:.3g}; modes found: {len(self.modes):,}."
+        weights = charts.parameter_weights(self.pairs.fields, self.parameters.log_weights)
+        return notebook([words], weights)
+
 
 @dataclass(frozen=True, slots=True)
 class PenaltyPath:

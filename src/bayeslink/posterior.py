@@ -166,6 +166,19 @@ class Posterior:
             ) from None
         return arviz.from_dict(posterior=dict(self.quantities()))
 
+    def _repr_html_(self) -> str:
+        from bayeslink.report import curves
+        from bayeslink.report.svg import notebook
+
+        low, high = self.interval()
+        chains, draws = self.n_links.shape
+        words = (
+            f"Links: {self.n_links.mean():,.0f}, 95 % interval {low:,} to {high:,}; {chains} "
+            f"chains of {draws:,} draws over {self.blocks.n_candidates:,} candidate pairs."
+        )
+        lines = filter(None, [words, self.warning()])
+        return notebook(list(lines), curves.links(self.n_links, (low, high)))
+
     # --- decisions ---------------------------------------------------------------------------
 
     def estimate(

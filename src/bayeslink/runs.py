@@ -67,6 +67,26 @@ class Run:
 
         save_run(self, directory, force=force)
 
+    def report(
+        self,
+        path: Any,
+        *,
+        truth: Any = None,
+        disclosure: int | None = None,
+        values: bool = True,
+    ) -> None:
+        """Write the run as one HTML file; see `bayeslink.report.page.report`."""
+        from bayeslink.report.page import report
+
+        report(self, path, truth=truth, disclosure=disclosure, values=values)
+
+    def _repr_html_(self) -> str:
+        from bayeslink import plots
+        from bayeslink.report.svg import notebook
+
+        pictures = [] if self.posterior is None else [plots.links(self.posterior)]
+        return notebook([*self.report_lines(), *self.warnings], *pictures, plots.weights(self))
+
     def explain(self, id_a: str, id_b: str) -> Explanation:
         """Why a pair is linked or not: weight by field, rivals on either side, probabilities."""
         from bayeslink.store import parameter_table

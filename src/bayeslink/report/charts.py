@@ -1,0 +1,218 @@
+"""Bars: numbers in, `Chart` out. The report and `bayeslink.plots` share them.
+
+Nothing depends on colour: bars above zero are full and those below hollow, chains have a panel
+each, and numbers stand beside their bars.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayeslink.fields import Field
+from bayeslink.report.svg import (
+    CHARACTER,
+    Chart,
+    axis_below,
+    hover,
+    line,
+    rect,
+    scale,
+    shorten,
+    text,
+)
+
+Floats = NDArray[np.float64]
+_ROW = 20.0
+NUMBERS = 58.0  # the column of numbers on the right
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A horizontal bar from one value to another, its name, its number and a remark."""
+
+    label: str
+    start: float
+    end: float
+    shown: str
+    tip: str
+    cls: str = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How counts of people are shown: below `least`, only that they are."""
+
+    least: int = 0
+
+    def hides(self, count: float) -> bool:
+        return count < self.least
+
+    def __call__(self, count: float, decimals: int = 0) -> str:
+        return f"< {self.least}" if self.hides(count) else f"{count:,.{decimals}f}"
+
+
+EVERY_COUNT = Counts()
+
+
+def bits(value: float) -> str:
+    """A weight with its sign."""
+    return f"{value:+.1f}".replace("-", "−")
+
+
+# --- bars -------------------------------------------------------------------------------------
+
+
+def weights(fields: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> Chart:
+    """Match weight of each level, by field, in bits."""
+    groups = [
+        (
+            name,
+            [
+                Bar(label, 0, w, bits(w), f"{name}, {label}: {bits(w)} bits, {_times(w)}", _sign(w))
+                for label, w in reversed(levels)
+            ],
+        )
+        for name, levels in fields
+    ]
+    parts = "; ".join(
+        f"{name}: " + ", ".join(f"{bar.label} {bar.shown}" for bar in bars) for name, bars in groups
+    )
+    return Chart("Match weights in bits", parts, _bars(groups, axis="bits"))
+
+
+def parameter_weights(fields: Sequence[Field], log_weights: Floats) -> Chart:
+    """`weights` from fields and their weights in natural logs, field × level."""
+    w = log_weights / math.log(2)
+    return weights(
+        [
+            (f.name, list(zip(f.labels, w[j, 1 : f.n_levels + 1].tolist(), strict=True)))
+            for j, f in enumerate(fields)
+        ]
+    )
+
+
+def tally(
+    title: str, rows: Sequence[tuple[str, float]], unit: str, counts: Counts = EVERY_COUNT
+) -> Chart:
+    """How many of each kind."""
+    bars = [
+        Bar(
+            label,
+            0,
+            counts.least if counts.hides(n) else n,
+            counts(n),
+            f"{label}: {counts(n)} {unit}",
+            "hidden" if counts.hides(n) else "full",
+        )
+        for label, n in rows
+    ]
+    alt = ", ".join(f"{bar.label}: {bar.shown}" for bar in bars) + f" {unit}"
+    return Chart(title, alt, _bars([("", bars)]))
+
+
+def waterfall(
+    steps: Sequence[tuple[str, float, str]], needed: float, title: str = "Weight by field"
+) -> Chart:
+    """How the weights of the fields add up to the match weight, and what a link costs."""
+    bars, total = [], 0.0
+    for name, value, remark in steps:
+        tip = f"{name}, {remark}: {bits(value)} bits"
+        bars.append(Bar(name, total, total + value, bits(value), tip, _sign(value)))
+        total += value
+    alt = ", ".join(f"{bar.label} {bar.shown}" for bar in bars)
+    said = f"{bits(total)} bits in all; a link costs {needed:.1f}"
+    bars.append(Bar("sum", 0, total, bits(total), said, "sum"))
+    limit = (needed, f"a link costs {needed:.1f}")
+    return Chart(title, f"{alt}; {said}", _bars([("", bars)], axis="bits", limit=limit))
+
+
+def _bars(
+    groups: Sequence[tuple[str, Sequence[Bar]]],
+    *,
+    axis: str = "",
+    limit: tuple[float, str] | None = None,
+) -> Callable[[int], tuple[float, list[str]]]:
+    ends = [0.0, *(x for _, bars in groups for bar in bars for x in (bar.start, bar.end))]
+    if limit:
+        ends.append(limit[0])
+    low, high = min(ends), max(ends)
+    longest = max((len(bar.label) for _, bars in groups for bar in bars), default=0)
+
+    def draw(width: int) -> tuple[float, list[str]]:
+        left = min(longest * CHARACTER + 18, width * 0.46)
+        x = scale(low, high, left, width - NUMBERS)
+        y, marks = (18.0 if limit else 4.0), []
+        top = y
+        for name, bars in groups:
+            if name:
+                marks.append(text(0, y + 14, shorten(name, width), "strong"))
+                y += _ROW + 2
+            for bar in bars:
+                marks.append(_bar(bar, x, y, left, width))
+                y += _ROW
+            y += 8 if name else 2
+        marks.append(line(x(0), top, x(0), y, "zero"))
+        if limit:
+            at = x(limit[0])
+            marks.append(line(at, top - 2, at, y, "limit"))
+            side = "end" if at > (left + width) / 2 else "start"
+            marks.append(text(at, 11, limit[1], "soft", side))
+        if axis:
+            marks += axis_below(low, high, x, y, (width - left) / 90, axis)
+            y += 34
+        return y, marks
+
+    return draw
+
+
+def _bar(bar: Bar, x: Callable[[float], float], y: float, left: float, width: int) -> str:
+    a, b = sorted((x(bar.start), x(bar.end)))
+    return hover(
+        bar.tip,
+        rect(0, y, width, _ROW, "target"),
+        text(left - 8, y + 14, shorten(bar.label, left - 8), "soft", "end"),
+        rect(a, y + 4, max(b - a, 1), _ROW - 8, bar.cls) if bar.start != bar.end else "",
+        text(width, y + 14, bar.shown, None, "end"),
+    )
+
+
+def _sign(value: float) -> str:
+    return "full" if value >= 0 else "hollow"
+
+
+def _times(w: float) -> str:
+    factor = f"{2 ** min(abs(w), 60):,.3g}"
+    return f"{factor} times as likely among {'matches' if w >= 0 else 'non-matches'}"
+
+
+# --- classes ----------------------------------------------------------------------------------
+
+
+def block_sizes(sizes: NDArray[Any]) -> list[tuple[str, int]]:
+    """Post-hoc blocks by size: 1, 2, 3–4, 5–8, … pairs."""
+    sizes = np.asarray(sizes)
+    rows, low, high = [], 1, 1
+    while len(sizes) and low <= sizes.max():
+        name = f"{low:,}" if low == high else f"{low:,}–{high:,}"
+        rows.append((f"{name} pair{'' if high == 1 else 's'}", _within(sizes, low, high)))
+        low, high = high + 1, high * 2
+    return rows
+
+
+def _within(sizes: NDArray[Any], low: int, high: int) -> int:
+    return int(((sizes >= low) & (sizes <= high)).sum())
+
+
+def probability_classes(probability: NDArray[Any]) -> list[tuple[str, int]]:
+    """Pairs by link probability, finer at both ends, most certain first."""
+    edges = np.array([0, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99])
+    group = np.searchsorted(edges, probability, side="right") - 1
+    found = np.bincount(group, minlength=len(edges))
+    names = [f"{a:.2g} to {b:.2g}" for a, b in zip(edges, [*edges[1:], 1], strict=True)]
+    return list(zip(names[::-1], found[::-1].tolist(), strict=True))

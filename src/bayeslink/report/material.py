@@ -1,0 +1,188 @@
+"""What a report is made of, gathered from a run or from the directory it was saved to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bayeslink import settings as toml
+from bayeslink import store
+from bayeslink.engines.local import LocalPairs
+from bayeslink.errors import BayeslinkError, InputError
+from bayeslink.fields import Field, exact
+from bayeslink.idpairs import id_pairs
+from bayeslink.penalized import PenaltyPath, penalty_path
+from bayeslink.records import Records, read_records
+
+if TYPE_CHECKING:
+    from bayeslink.runs import Run
+
+Cells = dict[str, tuple[str, str]]  # of two records, by field
+FEW_PAIRS = 20_000_000  # pairs in scope up to which a report may go over all of them again
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """The tables of a run directory, and what takes the input files."""
+
+    summary: dict[str, Any]  # run.json
+    links: pa.Table
+    parameters: pa.Table
+    pairs: pa.Table | None  # None, as the next, for a point estimate
+    draws: pa.Table | None
+    settings: str  # link.toml
+    inputs: Inputs | str  # or why they are not at hand
+    path: PenaltyPath | None  # None, as the next, with too many pairs or without the files
+    set_aside: float | None
+
+    @property
+    def candidates(self) -> pa.Table:
+        """The candidate pairs; the links, for a point estimate."""
+        if self.pairs is not None:
+            return self.pairs
+        return self.links.drop_columns(["link_probability", "decision"])
+
+    def chains(self, name: str) -> np.ndarray[Any, Any]:
+        """The draws of a quantity, chain × draw."""
+        assert self.draws is not None
+        return self.draws[name].to_numpy().reshape(self.summary["chains"], -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The records that were linked, and the fields compared."""
+
+    records: Sequence[Records]
+    fields: Sequence[Field]
+
+    def cells(self, wanted: Sequence[tuple[str, str]]) -> list[Cells]:
+        """The values of pairs of records, given by their ids."""
+        rows = [_rows_of(self.records[i], ids) for i, ids in enumerate(zip(*wanted, strict=True))]
+        return [
+            {f.name: (self._cell(f, 0, a), self._cell(f, 1, b)) for f in self.fields}
+            for a, b in zip(*rows, strict=True)
+        ]
+
+    def _cell(self, field: Field, side: int, row: int) -> str:
+        columns = [self.records[side].columns[name] for name in field.columns[side]]
+        return " ".join(column[row].as_py() or "–" for column in columns)
+
+
+def _rows_of(records: Records, ids: Sequence[str]) -> list[int]:
+    text = pa.large_string()
+    return pc.index_in(pa.array(ids, text), records.ids.cast(text)).to_pylist()
+
+
+def gather(source: Any) -> Material:
+    """Read a run directory, or take the same from a `Run`."""
+    if isinstance(source, str | os.PathLike):
+        return _from_directory(Path(source))
+    return _from_run(source)
+
+
+def _from_run(run: Run) -> Material:
+    post, blocks, pairs = run.posterior, run.blocks, run.pairs
+    return Material(
+        summary=store.provenance(run),
+        links=run.table,
+        parameters=store.parameter_table(run),
+        pairs=run.candidates() if post else None,
+        draws=store.draw_table(post) if post else None,
+        settings=toml.dump({**run.settings, **toml.settings_of_reading(run.settings["read"])}),
+        inputs=Inputs(pairs.records, pairs.fields),
+        path=_path(pairs, run.theta) if pairs.n_pairs <= FEW_PAIRS else None,
+        set_aside=blocks.set_aside() if blocks and pairs.n_pairs <= FEW_PAIRS else None,
+    )
+
+
+def _from_directory(folder: Path) -> Material:
+    summary = store.read_summary(folder)
+    if not isinstance(summary, dict) or "point_estimate" not in summary:
+        raise _no_run(folder / "run.json", "it was not written by bayeslink")
+    sampled = "chains" in summary
+    try:
+        settings = (folder / "link.toml").read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise _no_run(folder / "link.toml", str(error)) from None
+    path = None
+    inputs: Inputs | str
+    try:
+        inputs, pairs = _inputs(folder, summary)
+    except BayeslinkError as error:
+        inputs = str(error)
+    else:
+        path = None if pairs is None else _path(pairs, summary["theta"])
+    return Material(
+        summary=summary,
+        links=store.read_links(folder),
+        parameters=store.read_table(folder, "parameters"),
+        pairs=store.read_table(folder, "pairs") if sampled else None,
+        draws=store.read_table(folder, "draws") if sampled else None,
+        settings=settings,
+        inputs=inputs,
+        path=path,
+        set_aside=None,
+    )
+
+
+def _inputs(folder: Path, summary: dict[str, Any]) -> tuple[Inputs, LocalPairs | None]:
+    """Read the files again, and compare them if they are small."""
+    with store.comparison_settings(folder) as given:
+        ids = given.get("id", "id")
+        ids = (ids, ids) if ids is None or isinstance(ids, str) else tuple(ids)
+        keys = [_key(names) for names in given.get("block", ())]
+        fields = given["fields"]
+        records = [
+            read_records(
+                given["ab"[side]],
+                id=ids[side],
+                columns=list(dict.fromkeys(c for f in (*fields, *keys) for c in f.columns[side])),
+                options=given["read"][side],
+                side="AB"[side],
+            )
+            for side in (0, 1)
+        ]
+    if [r.sha256 for r in records] != [i["sha256"] for i in summary["inputs"]]:
+        raise InputError("an input file has changed since the run. Link the files again.")
+    inputs = Inputs(records, fields)
+    if summary["n_pairs"] > FEW_PAIRS:
+        return inputs, None
+    return inputs, LocalPairs(records[0], records[1], fields, keys)
+
+
+def _key(names: str | Sequence[str]) -> Field:
+    return exact(names) if isinstance(names, str) else exact(names[0], columns=tuple(names))
+
+
+def _path(pairs: LocalPairs, theta: float) -> PenaltyPath:
+    return penalty_path(pairs, np.linspace(max(0.0, theta - 4), theta + 4, 9).tolist())
+
+
+def _no_run(path: Path, reason: str) -> InputError:
+    return InputError(
+        f"cannot read {path}: {reason}. Give the directory that `bayeslink link -o` wrote."
+    )
+
+
+# --- truth ------------------------------------------------------------------------------------
+
+
+def read_truth(truth: Any) -> pa.Table:
+    """Known pairs from a file or a table."""
+    if isinstance(truth, str | os.PathLike):
+        truth = store.read_truth(Path(truth))
+    return id_pairs(truth, "truth")
+
+
+def is_true(pairs: pa.Table, truth: pa.Table) -> np.ndarray[Any, Any]:
+    """Which of the pairs are true."""
+    known = set(zip(truth["id_a"].to_pylist(), truth["id_b"].to_pylist(), strict=True))
+    listed = zip(pairs["id_a"].to_pylist(), pairs["id_b"].to_pylist(), strict=True)
+    return np.fromiter((pair in known for pair in listed), bool, len(pairs))

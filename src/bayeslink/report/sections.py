@@ -1,0 +1,409 @@
+"""What was linked and how: the sections that a point estimate has too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bayeslink.evaluation import Evaluation
+from bayeslink.report import charts, curves
+from bayeslink.report.charts import Counts, bits
+from bayeslink.report.markup import (
+    Number,
+    facts,
+    figure,
+    notes,
+    paragraph,
+    section,
+    table,
+)
+from bayeslink.report.material import FEW_PAIRS, Material
+from bayeslink.report.svg import escape, tag
+
+LOG2 = math.log(2)
+_PATTERNS = 30  # rows of the pattern table
+
+
+def file_names(summary: dict[str, Any]) -> tuple[str, str]:
+    """What the files are called, without their directories."""
+    a, b = (i["label"].replace("\\", "/").rstrip("/").split("/")[-1] for i in summary["inputs"])
+    return a, b
+
+
+def title(material: Material, counts: Counts) -> str:
+    a, b = file_names(material.summary)
+    return f"{counts(material.summary['n_links'])} links between {a} and {b}"
+
+
+# --- how sure ---------------------------------------------------------------------------------
+
+
+def overview(material: Material, counts: Counts, result: Evaluation | None) -> str:
+    s = material.summary
+    warnings = s["warnings"]
+    if warnings and counts.least:
+        warnings = ["The run's remarks are left out, as they contain counts: see run.json."]
+    return (
+        paragraph(_in_words(s, counts), "lead")
+        + facts(_facts(material, counts))
+        + notes(warnings)
+        + (_against_truth(result, counts) if result else "")
+        + _on_disclosure(counts)
+    )
+
+
+def _in_words(s: dict[str, Any], counts: Counts) -> str:
+    a, b = file_names(s)
+    words = (
+        f"{a} (A, {counts(s['n_a'])} records) and {b} (B, {counts(s['n_b'])} records) were "
+        f"linked one-to-one: {counts(s['n_links'])} links."
+    )
+    if s["n_links"] == 0:
+        words += " No pair was good enough to be linked."
+    if "chains" not in s:
+        return words + " This is a point estimate: it says nothing about how sure the links are."
+    low, high = s["links_interval"]
+    found = s["n_links"] - s["expected_false_links"]
+    return words + (
+        f" With 95 % probability between {counts(low)} and {counts(high)} records are in both "
+        f"files. Of the links, about {counts(s['expected_false_links'])} are expected to be false; "
+        f"about {counts(max(0, s['links_mean'] - found))} true links are expected to be missed"
+        f"{' or left to review' if s['review_records'] else ''}."
+    )
+
+
+def _facts(material: Material, counts: Counts) -> list[tuple[str, str, str]]:
+    s = material.summary
+    whole = s["n_pairs"] == s["n_a"] * s["n_b"]
+    out = [
+        ("Records in A", counts(s["n_a"]), ""),
+        ("Records in B", counts(s["n_b"]), ""),
+        (
+            "Pairs in scope",
+            counts(s["n_pairs"]),
+            "all pairs" if whole else "within the blocking key",
+        ),
+        ("Links", counts(s["n_links"]), ""),
+    ]
+    if material.pairs is None:
+        return out
+    low, high = s["links_interval"]
+    false = s["expected_false_links"]
+    share = f"{100 * false / s['n_links']:.1f} % of the links" if s["n_links"] else ""
+    p = material.pairs["link_probability"].to_numpy()
+    doubtful = int(((p > 0.1) & (p < 0.9)).sum())
+    return [
+        *out,
+        ("Records in both files", counts(s["links_mean"]), f"{counts(low)} to {counts(high)}"),
+        ("Expected false links", counts(false, 1), "" if counts.hides(false) else share),
+        ("Left to review", counts(s["review_records"]), "records of B"),
+        ("Doubtful pairs", counts(doubtful), "probability 0.1 to 0.9"),
+    ]
+
+
+def _against_truth(e: Evaluation, counts: Counts) -> str:
+    words = (
+        f"Against the truth given: {counts(e.true_links)} of the links are true and "
+        f"{counts(e.false_links)} false; {counts(e.missed)} of {counts(e.n_true)} true pairs are "
+        "missed."
+    )
+    if not any(map(counts.hides, (e.true_links, e.false_links, e.missed))):
+        words += f" Precision {e.precision:.4f}, recall {e.recall:.4f}, F1 {e.f1:.4f}."
+    return paragraph(words)
+
+
+def _on_disclosure(counts: Counts) -> str:
+    if not counts.least:
+        return ""
+    return paragraph(
+        f"Counts below {counts.least} are not shown, nor are single records. Differences between "
+        "larger counts may still give a small one away: check before publishing.",
+        "aside",
+    )
+
+
+# --- fields -----------------------------------------------------------------------------------
+
+
+def fields(material: Material, counts: Counts) -> str:
+    s = material.summary
+    sizes = s["n_a"], s["n_b"]
+    heads = ["Field", "Comparison", "Complete in A", "in B", "Distinct in A", "in B"]
+    invalid = any(sum(f["invalid"]) for f in s["fields"])
+    rows: list[list[str | Number]] = []
+    for f in s["fields"]:
+        row: list[str | Number] = [f["name"], f["comparison"]]
+        row += [_complete(f["missing"][i], sizes[i], counts) for i in (0, 1)]
+        row += [Number(counts(f["distinct"][i])) for i in (0, 1)]
+        if invalid:
+            row += [Number(counts(f["invalid"][i])) for i in (0, 1)]
+        rows.append(row)
+    chart = charts.weights(field_weights(material.parameters))
+    return section(
+        "fields",
+        "The fields",
+        paragraph(
+            "What each field says about a pair, given how well its values agree. A weight of +3 "
+            "bits means that a match is 2³ = 8 times as likely as a non-match to agree so; weights "
+            "of all fields are added. Missing values say nothing: weight 0."
+        ),
+        figure(
+            chart,
+            "Match weight by field and level, in bits; hollow bars are below 0.",
+            name="weights",
+        ),
+        table([*heads, *(["Invalid in A", "in B"] if invalid else [])], rows),
+        paragraph(
+            "m is the share of a level among matches, u among non-matches; the weight is "
+            "log₂(m/u)." + (" In brackets, 95 % intervals." if material.draws is not None else "")
+        ),
+        _shares(material.parameters),
+    )
+
+
+def field_weights(parameters: pa.Table) -> list[tuple[str, list[tuple[str, float]]]]:
+    """Weights by level, by field, from parameters.parquet."""
+    out: dict[str, list[tuple[str, float]]] = {}
+    for row in parameters.to_pylist():
+        out.setdefault(row["field"], []).append((row["label"], row["match_weight"]))
+    return list(out.items())
+
+
+def _complete(missing: int, size: int, counts: Counts) -> Number:
+    if counts.hides(missing):
+        return Number(f"≥ {max(0, math.floor(1000 * (1 - counts.least / size)) / 10):.1f} %")
+    return Number(f"{100 * (1 - missing / size):.1f} %")
+
+
+def _shares(parameters: pa.Table) -> str:
+    rows: list[list[str | Number]] = [
+        [
+            r["field"] if r["level"] == 1 else "",
+            Number(str(r["level"])),
+            r["label"],
+            _share(r, "m"),
+            _share(r, "u"),
+            Number(bits(r["match_weight"])),
+        ]
+        for r in parameters.to_pylist()
+    ]
+    return table(["Field", "Level", "Agreement", "m", "u", "Weight"], rows)
+
+
+def _share(row: dict[str, Any], name: str) -> Number:
+    low, high = row[f"{name}_lower"], row[f"{name}_upper"]
+    around = "" if low is None else f" ({_small(low)}–{_small(high)})"
+    return Number(_small(row[name]) + around)
+
+
+def _small(share: float) -> str:
+    if share >= 0.1:
+        return f"{share:.3f}"
+    return f"{share:.2g}".replace("e-0", "e−").replace("e-", "e−")
+
+
+# --- patterns ---------------------------------------------------------------------------------
+
+
+def patterns(material: Material, counts: Counts) -> str:
+    names = [f["name"] for f in material.summary["fields"]]
+    found = _by_pattern(material, names)
+    shown, others = _largest(found, counts)
+    sampled = material.pairs is not None
+    heads = [*names, "Weight", *(["Candidates", "Expected links"] if sampled else []), "Links"]
+
+    def tail(rows: Sequence[dict[str, Any]]) -> list[Number]:
+        totals = [sum(r[key] for r in rows) for key in ("pairs", "expected", "links")]
+        cells = [_counted(n, counts, int(i == 1)) for i, n in enumerate(totals)]
+        return cells if sampled else cells[2:]
+
+    rows: list[list[str | Number]] = [
+        [
+            *(Number(str(level) if level else "–", level) for level in r["levels"]),
+            Number(bits(r["weight"]), r["weight"]),
+            *tail([r]),
+        ]
+        for r in sorted(shown, key=lambda r: -r["weight"])
+    ]
+    rest: list[str | Number] | None = None
+    if others:
+        blank = [Number("")] * len(names)
+        rest = [f"{len(others):,} more", *blank, *tail(others)]
+    return section(
+        "patterns",
+        "Patterns of agreement",
+        paragraph(
+            "Pairs that agree alike have the same weight. Levels are numbered as in the table "
+            "above, 1 being the worst; – is missing. "
+            + (
+                "The most frequent patterns among the candidate pairs, by weight; press a "
+                "column's head to sort by it. Expected links are sums of link probabilities."
+                if sampled
+                else "Counted among the links."
+            )
+        ),
+        table(heads, rows, sortable=True, rest=rest),
+    )
+
+
+def _counted(n: float, counts: Counts, decimals: int) -> Number:
+    return Number(counts(n, decimals), 0 if counts.hides(n) else n)
+
+
+def _by_pattern(material: Material, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Candidates, expected links and links by pattern, most candidates first."""
+    keys = [f"gamma_{name}" for name in names]
+    linked = material.links.filter(pc.equal(material.links["decision"], "link"))
+    links = _grouped(linked, keys)
+    pairs = _grouped(material.candidates, keys)
+    known = {levels: links[levels] for levels in links.keys() - pairs.keys()}
+    out = [
+        {
+            "levels": levels,
+            "weight": row["weight"],
+            "pairs": row["pairs"],
+            "expected": row["expected"],
+            "links": links.get(levels, {"pairs": 0})["pairs"],
+        }
+        for levels, row in {**pairs, **known}.items()
+    ]
+    return sorted(out, key=lambda r: (-r["pairs"], -r["weight"]))
+
+
+def _grouped(rows: pa.Table, keys: Sequence[str]) -> dict[tuple[int, ...], dict[str, Any]]:
+    if not len(rows):
+        return {}
+    levels = np.stack([rows[key].to_numpy() for key in keys], 1)
+    found, first, group = np.unique(levels, axis=0, return_index=True, return_inverse=True)
+    group = group.ravel()
+    p = (
+        rows["link_probability"].to_numpy().astype(np.float64)
+        if "link_probability" in rows.column_names
+        else np.zeros(len(rows))
+    )
+    columns = zip(
+        found.tolist(),
+        rows["match_weight"].to_numpy()[first].tolist(),
+        np.bincount(group).tolist(),
+        np.bincount(group, np.nan_to_num(p)).tolist(),
+        strict=True,
+    )
+    return {
+        tuple(pattern): {"weight": w, "pairs": n, "expected": expected}
+        for pattern, w, n, expected in columns
+    }
+
+
+def _largest(
+    found: list[dict[str, Any]], counts: Counts
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The patterns to list and those to sum up; one that is hidden is never summed up alone."""
+    n = sum(not counts.hides(r["pairs"]) for r in found)
+    n = min(n, _PATTERNS)
+    if counts.least and len(found) - n == 1:
+        n -= 1
+    return found[:n], found[n:]
+
+
+# --- prior ------------------------------------------------------------------------------------
+
+
+def prior(material: Material, counts: Counts) -> str:
+    s = material.summary
+    parts = [paragraph(_prior_in_words(s, counts)), _path(material, counts)]
+    point = s["point_estimate"]
+    best = point["objective"]
+    rows = [
+        [Number(counts(m["n_links"])), Number(f"{m['objective'] - best:,.1f}".replace("-", "−"))]
+        for m in point["modes"][:10]
+    ]
+    n = len(point["modes"])
+    parts.append(
+        paragraph(
+            "The search for the point estimate ended in one mode, whatever the start."
+            if n == 1
+            else f"The search for the point estimate ended in {n:,} modes; the best was taken"
+            f"{', and the best 10 are listed' if n > 10 else ''}."
+        )
+    )
+    if n > 1:
+        parts.append(table(["Links", "Log posterior, less the best"], rows))
+    return section("prior", "The prior: what a link costs", *parts)
+
+
+def _path(material: Material, counts: Counts) -> str:
+    p = material.path
+    if p is None:
+        many = material.summary["n_pairs"] > FEW_PAIRS
+        why = "there are many pairs" if many else "the input files are not at hand as they were"
+        return paragraph(
+            f"The path of links over θ is left out, as {why}: penalty_path and plots.path draw it.",
+            "aside",
+        )
+    if counts.hides(int(p.n_links.min())):
+        return ""
+    up, down = (np.array([m.n_links for m in side], float) for side in (p.up, p.down))
+    return figure(
+        curves.path(p.thetas, up, down, material.summary["theta"]),
+        "Links of the penalized-likelihood estimate over θ. Where the two lines part, there are "
+        "several modes.",
+        name="path",
+    )
+
+
+def _prior_in_words(s: dict[str, Any], counts: Counts) -> str:
+    theta, given = s["theta"], s["prior"]
+    cost = f"θ = {theta:.2f} ({theta / LOG2:.1f} bits)"
+    meaning = (
+        " A pair needs a weight above that to be more likely a link than not, before rivals are "
+        "considered."
+    )
+    if given.startswith("Penalty"):
+        return f"Each link costs {cost}, as set.{meaning}"
+    alpha, beta = (float(part.split("=")[1]) for part in given[8:-1].split(","))
+    flat = (
+        f", flat: any number of links from 0 to {counts(min(s['n_a'], s['n_b']))} was as likely "
+        "before the data"
+        if alpha == beta == 1
+        else f", with a mean of {alpha / (alpha + beta):.0%}"
+    )
+    return (
+        f"The matched share of the smaller file has a Beta({alpha:g}, {beta:g}) prior{flat}. At "
+        f"the number of links found, one more link costs {cost}.{meaning}"
+    )
+
+
+# --- how to repeat it -------------------------------------------------------------------------
+
+
+def provenance(material: Material, counts: Counts) -> str:
+    s = material.summary
+    inputs = "".join(
+        tag("h3", escape(f"{side}: {i['label']}"))
+        + paragraph(
+            f"{counts(i['records'])} records, {i['kind']}"
+            + (f"; {counts(i['quarantined'])} rows set aside" if i["quarantined"] else "")
+        )
+        + tag("p", escape(f"SHA-256 {i['sha256'] or 'not known: a table, not a file'}"), cls="hash")
+        for side, i in zip("AB", s["inputs"], strict=True)
+    )
+    versions = ", ".join(f"{name} {number}" for name, number in s["versions"].items())
+    seconds = ", ".join(f"{name} {t:.1f}" for name, t in s["seconds"].items())
+    return section(
+        "repeat",
+        "To repeat this run",
+        inputs,
+        tag("h3", "Settings (link.toml)"),
+        tag("pre", _lines(material.settings)),
+        paragraph(f"Versions: {versions}; Python {s['python']} on {s['platform']}."),
+        paragraph(f"Seconds: {seconds}. Finished {s['created']}."),
+    )
+
+
+def _lines(settings: str) -> str:
+    return "\n".join(escape(line) for line in settings.splitlines())

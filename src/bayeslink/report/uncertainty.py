@@ -1,0 +1,184 @@
+"""How sure: the sections that need draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bayeslink.diagnostics import Diagnostic, verdict
+from bayeslink.report import charts, curves
+from bayeslink.report.charts import Counts
+from bayeslink.report.markup import Number, figure, menu, notes, paragraph, section, table
+from bayeslink.report.material import Material, is_true
+from bayeslink.report.sections import LOG2
+
+_TRACED = 6  # quantities whose draws are shown
+_LISTED = 8
+
+
+def threshold(material: Material, counts: Counts) -> str:
+    s = material.summary
+    if s["w0"] is None:
+        words = "Every pair in scope could be a link in the sampling: nothing was set aside."
+    else:
+        words = (
+            f"Only pairs with a weight above w0 = {s['w0']:.2f} ({s['w0'] / LOG2:.1f} bits) could "
+            f"be links in the sampling ({s['w0_why']}): {counts(s['candidates'])} of "
+            f"{counts(s['n_pairs'])} pairs in scope. The others have probability 0 here, which is "
+            "an approximation; they still count towards u."
+        )
+        if material.set_aside is not None:
+            words += (
+                " By the weights of the point estimate, at most about "
+                f"{counts(material.set_aside, 1)} links are expected among them."
+            )
+    if s["known_links"]:
+        words += f" {counts(s['known_links'])} links were known."
+    return section("w0", "What was set aside", paragraph(words))
+
+
+def blocks(material: Material, counts: Counts) -> str:
+    s, pairs = material.summary, material.pairs
+    assert pairs is not None
+    sizes = np.bincount(pairs["block"].to_numpy(), minlength=s["blocks"])
+    drawn = s["blocks_drawn"]
+    words = (
+        "Candidate pairs that share a record, directly or through others, form a post-hoc block. "
+        f"There are {counts(s['blocks'])}, the largest of {counts(s['largest_block'])} pairs. "
+        f"{counts(drawn.get('single', 0))} hold a single pair, {counts(drawn.get('joint', 0))} "
+        f"were drawn from the list of their matchings, {counts(drawn.get('large', 0))} by moves."
+    )
+    chart = charts.tally(
+        "Post-hoc blocks by size", charts.block_sizes(sizes[sizes > 0]), "blocks", counts
+    )
+    return section(
+        "blocks",
+        "Post-hoc blocks",
+        paragraph(words),
+        figure(chart, "Number of blocks by the pairs they hold.", name="blocks"),
+    )
+
+
+def number_of_links(material: Material, counts: Counts) -> str:
+    s, draws = material.summary, material.chains("links")
+    low, high = s["links_interval"]
+    words = (
+        f"The number of links L, that is of records in both files, is {counts(s['links_mean'])} on "
+        f"average and lies between {counts(low)} and {counts(high)} with 95 % probability, given "
+        "the model, the prior and the candidate pairs."
+    )
+    if counts.hides(int(draws.min())):
+        return section("posterior", "The number of links", paragraph(words))
+    chart = curves.links(draws, (low, high), decided=s["n_links"])
+    return section(
+        "posterior",
+        "The number of links",
+        paragraph(words),
+        figure(
+            chart,
+            f"Posterior of L. The dashed line is the number of links decided on, "
+            f"{s['n_links']:,}, which need not be the most probable L.",
+            name="links",
+        ),
+    )
+
+
+def probabilities(material: Material, counts: Counts, truth: pa.Table | None) -> str:
+    pairs = material.pairs
+    assert pairs is not None
+    p = pairs["link_probability"].to_numpy()
+    chart = charts.tally(
+        "Candidate pairs by link probability", charts.probability_classes(p), "pairs", counts
+    )
+    parts = [
+        paragraph(
+            "The posterior probability that a pair is a link, with rivals taken into account: "
+            "those of one record never sum to more than 1."
+        ),
+        figure(
+            chart,
+            "Number of candidate pairs by probability, most certain first.",
+            name="probabilities",
+        ),
+    ]
+    if truth is not None and len(p):
+        groups = curves.reliability(p, is_true(pairs, truth))
+        parts.append(
+            figure(
+                curves.calibration(groups, counts),
+                "Pairs of similar probability: the share that are true, with its 95 % interval. On "
+                "the dashed diagonal, probabilities mean what they say.",
+                name="calibration",
+            )
+        )
+    return section("probabilities", "Link probabilities", *parts)
+
+
+def diagnostics(material: Material, counts: Counts) -> str:
+    s = material.summary
+    found = [Diagnostic(**row) for row in s["diagnostics"]]
+    worst = sorted(found[2:], key=lambda d: -(d.rhat or 0))
+    listed = [*found[:2], *worst[: _LISTED - 2]]
+    hidden = counts.hides(int(material.chains("links").min()))
+    traced = [d.name for d in listed[:_TRACED] if not (hidden and d.name == "links")]
+    figures = "".join(
+        figure(
+            curves.trace(_spoken(name), material.chains(name)),
+            f"Draws of {_spoken(name)}.",
+            name="trace",
+            data_of="trace",
+            data_key=str(i),
+        )
+        for i, name in enumerate(traced)
+    )
+    rows = [_diagnostic_row(d) for d in listed if not (hidden and d.name == "links")]
+    heads = ["Quantity", "Mean", "SD", "R-hat", "Independent draws", "Verdict"]
+    return section(
+        "diagnostics",
+        "Can the draws be trusted?",
+        *_verdict_in_words(found, s),
+        table(heads, rows, caption="L, the log posterior, and the parameters of largest R-hat."),
+        menu("Draws of", "trace", {str(i): _spoken(name) for i, name in enumerate(traced)}),
+        figures,
+    )
+
+
+def _verdict_in_words(found: list[Diagnostic], s: dict[str, Any]) -> list[str]:
+    how = (
+        f"{s['chains']} chains of {s['draws']:,} draws were run, each after "
+        f"{s['tune']:,} that were dropped."
+    )
+    problem = verdict(found)
+    if problem:
+        return [paragraph(how), notes([problem])]
+    rhat = max((d.rhat for d in found if d.rhat is not None), default=1.0)
+    ess = min((d.ess for d in found if d.ess is not None), default=0.0)
+    return [
+        paragraph(
+            f"{how} They agree on all of the {len(found)} quantities followed: R-hat, which is 1 "
+            f"where chains cannot be told apart, is at most {rhat:.3f}, and the draws are worth at "
+            f"least {ess:,.0f} independent ones for each."
+        )
+    ]
+
+
+def _diagnostic_row(d: Diagnostic) -> list[str | Number]:
+    return [
+        _spoken(d.name),
+        Number(_rounded(d.mean)),
+        Number(f"{d.sd:,.3g}"),
+        Number("–" if d.rhat is None else f"{d.rhat:.3f}"),
+        Number("–" if d.ess is None else f"{d.ess:,.0f}"),
+        d.status,
+    ]
+
+
+def _rounded(mean: float) -> str:
+    shown = f"{mean:,.5g}" if abs(mean) < 1e5 else f"{mean:,.0f}"
+    return shown.replace("-", "−")
+
+
+def _spoken(name: str) -> str:
+    return {"links": "L, the number of links", "log_posterior": "log posterior"}.get(name, name)

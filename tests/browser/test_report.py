@@ -1,0 +1,178 @@
+"""The report in a real browser: no request, no error, every chart there and answering."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import bayeslink as bl
+from bayeslink.report.page import report
+from tests.unit.test_report import HOSTILE
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+CHARTS = [
+    "weights", "path", "blocks", "links", "probabilities", "calibration", "trace", "waterfall",
+]  # fmt: skip
+
+
+def chromium():
+    """The browser on this machine; Debian's is installed if it can be."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None and shutil.which("apt-get"):
+        command = ["apt-get", "install", "-y", "--no-install-recommends", "chromium"]
+        subprocess.run(command, capture_output=True, timeout=300, check=False)
+        found = shutil.which("chromium")
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = chromium()
+    if path is None:
+        pytest.skip("no Chromium here, and apt-get could not install it")
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+class Visit:
+    """A page opened with the network shut; what it asked for and complained of."""
+
+    def __init__(self, browser, path: Path, **options):
+        self.requests, self.complaints, self.dialogs = [], [], []
+        context = browser.new_context(offline=True, **options)
+        self.page = context.new_page()
+        self.page.on("request", lambda r: self.requests.append(r.url))
+        self.page.on("console", lambda m: self.complaints.append(m.text))
+        self.page.on("pageerror", lambda e: self.complaints.append(str(e)))
+        self.page.on("dialog", lambda d: (self.dialogs.append(d.message), d.dismiss()))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("body.scripted")
+
+    def check_quiet(self, path):
+        assert self.requests == [path.as_uri()]
+        assert self.complaints == []
+        assert self.dialogs == []
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    files = bl.simulate(200, seed=2)
+    fields = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.date("dob"), bl.exact("sex")]
+    run = bl.link(files.a, files.b, fields, draws=100, tune=50, chains=2)
+    return report(run, folder / "report.html", truth=files.truth)
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_report_opens_quietly_and_every_chart_answers(browser, made, width):
+    visit = Visit(browser, made, viewport={"width": width, "height": 900})
+    page = visit.page
+    tip = page.locator("#tip")
+    for name in CHARTS:
+        mark = page.locator(f"[data-chart={name}] .bl-mark:visible").first
+        page.mouse.move(1, 1)
+        assert not tip.is_visible(), name
+        mark.scroll_into_view_if_needed()
+        mark.hover(force=True)
+        assert tip.is_visible(), name
+        assert len(tip.inner_text()) > 5, name
+        box = tip.bounding_box()
+        assert box["x"] >= 0, name
+        assert box["x"] + box["width"] <= width, name
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    visit.check_quiet(made)
+    ready = page.evaluate("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd")
+    assert ready < 2000  # ms
+
+
+def test_text_in_charts_stays_inside_them(browser, made):
+    for width in (1280, 400):
+        page = Visit(browser, made, viewport={"width": width, "height": 900}).page
+        outside = page.evaluate(
+            """() => [...document.querySelectorAll("svg.bl-chart text")].filter((t) => {
+                const box = t.getBoundingClientRect();
+                const all = t.closest("svg").getBoundingClientRect();
+                return box.width && (box.left < all.left - 1 || box.right > all.right + 1);
+            }).map((t) => t.textContent)"""
+        )
+        assert outside == []
+
+
+def test_menus_and_tables_answer(browser, made):
+    visit = Visit(browser, made)
+    page = visit.page
+    traces = page.locator("[data-chart=trace]")
+    assert traces.count() > 2
+    assert [traces.nth(i).is_visible() for i in range(3)] == [True, False, False]
+    page.select_option("select[data-group=trace]", "2")
+    assert [traces.nth(i).is_visible() for i in range(3)] == [False, False, True]
+
+    page.select_option("select[data-group=example]", "no link")
+    keys = page.eval_on_selector_all(
+        ".example", "all => all.filter((e) => e.offsetHeight).map((e) => e.dataset.key)"
+    )
+    assert set(keys) == {"no link"}
+
+    column = "#patterns tbody tr:not(.rest) td:last-child"
+    read = "all => all.map((cell) => Number(cell.dataset.value))"
+    page.click("#patterns th:last-child button")
+    down = page.eval_on_selector_all(column, read)
+    assert down == sorted(down, reverse=True)
+    page.click("#patterns th:last-child button")
+    assert page.eval_on_selector_all(column, read) == sorted(down)
+    visit.check_quiet(made)
+
+
+def test_it_reads_in_the_dark_on_paper_and_without_scripts(browser, made):
+    dark = Visit(browser, made, color_scheme="dark").page
+    paper, ink = dark.evaluate(
+        "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
+    )
+    brightness = [sum(map(int, c[4:-1].split(","))) for c in (paper, ink)]
+    assert brightness[0] < 120 < 500 < brightness[1]
+
+    dark.emulate_media(media="print")
+    assert dark.locator("[data-chart=trace]").nth(1).is_visible()
+    assert not dark.locator("nav").is_visible()
+    light = dark.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert light == "rgb(255, 255, 255)"
+
+    plain = browser.new_context(offline=True, java_script_enabled=False).new_page()
+    plain.goto(made.as_uri())
+    assert plain.locator("[data-chart=trace]").nth(1).is_visible()
+    assert not plain.locator("select").first.is_visible()
+
+
+def test_hostile_values_run_nothing_and_ask_for_nothing(browser, tmp_path):
+    name = HOSTILE[0]
+    numbers = [str(i) for i in range(len(HOSTILE))]
+    table = pa.table({"id": HOSTILE, name: HOSTILE, HOSTILE[1]: numbers})
+    fields = [bl.exact(name), bl.exact(HOSTILE[1])]
+    run = bl.link(table, table, fields, draws=40, tune=10, chains=2)
+    path = report(run, tmp_path / "report.html", truth=[(h, h) for h in HOSTILE])
+    visit = Visit(browser, path)
+    for mark in visit.page.locator(".bl-mark:visible").all()[:20]:
+        mark.hover(force=True)
+    visit.page.wait_for_timeout(200)
+    visit.check_quiet(path)
+    assert visit.page.title().endswith("links between pyarrow.Table and pyarrow.Table")
+    assert visit.page.locator("script").count() == 1
+    assert visit.page.locator("img, iframe, form, object").count() == 0
+    assert visit.page.get_by_text(HOSTILE[0]).count() > 0
+
+
+def test_a_script_that_is_not_ours_is_stopped(browser, made, tmp_path):
+    """The policy holds even where escaping fails: the negative control of the test above."""
+    attacked = tmp_path / "attacked.html"
+    broken = "<script>document.title = 'run'</script><img src='https://example.org/x'>"
+    attacked.write_text(made.read_text("utf-8").replace("</main>", broken + "</main>"), "utf-8")
+    visit = Visit(browser, attacked)
+    visit.page.wait_for_timeout(200)
+    assert visit.page.title() != "run"
+    assert len(visit.complaints) >= 2
