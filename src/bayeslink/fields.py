@@ -224,12 +224,12 @@ def default_m_prior(n_lower: int, n_bands: int) -> tuple[float, ...]:
     For other numbers of levels than four the curve is read off at evenly spaced points. Frequency
     bands share the weight of agreement.
     """
-    curve = (2.0, 3.0, 5.0, 10.0)
+    curve = (1.5, 2.5, 5.0, 10.0)
     k = n_lower + 1
     at = [3 * h / (k - 1) for h in range(k)]
     alpha = [curve[int(x)] + (x % 1) * (curve[min(int(x) + 1, 3)] - curve[int(x)]) for x in at]
     if k == 2:
-        alpha = [4.0, 8.0]
+        alpha = [3.0, 8.0]
     top = alpha.pop()
     return (*alpha, *([max(1.0, top / (n_bands + 1))] * (n_bands + 1)))
 

@@ -26,7 +26,8 @@ MAX_PAIRS = 2500  # candidate pairs in a block, where w0 is chosen
 # further while no block exceeds the budget and no more than LISTED pairs a record are expected.
 FLOOR = 10.0
 LISTED = 20
-# Pairs with odds above exp(−CEILING) are never left out, whatever the size of their block.
+# Pairs that the fit could link at a cost of less than CEILING in its objective are never left out,
+# whatever the size of their block.
 CEILING = 2.0
 _GRID, _BIN = 100_000, 0.01  # patterns told apart, and width of the bins beyond
 
@@ -110,8 +111,8 @@ def posthoc_blocks(
     ----------
     w0
         The threshold, in natural logs; -inf keeps every pair. Without it, the smallest that keeps
-        every block within the budget is taken, but none above θ − 2: pairs that may well be links
-        stay in, whatever the size of their block.
+        every block within the budget is taken; pairs that may well be links, at a cost of less
+        than 2 against the fit, stay in whatever the size of their block.
     max_pairs, max_records
         The budget: candidate pairs in a block (2,500 unless given), or records of either file.
     links, nonlinks
@@ -251,8 +252,9 @@ def _choose_w0(
     known: Pairs,
     barred: Pairs,
 ) -> tuple[Pairs, Floats, float, str]:
-    """The smallest w0 whose blocks keep to the budget, but none above θ − CEILING.
+    """The smallest w0 whose blocks keep to the budget; pairs nearly as good as the fit's stay in.
 
+    The fit's dual prices say what a pair would cost: its records' prices less w − θ.
     Pairs are listed down to a floor, which is lowered until a block exceeds the budget, all pairs
     are listed, or there would be too many to list.
     """
@@ -284,11 +286,15 @@ def _choose_w0(
             return candidates, w, floor, why
         floor = lower
     w0, why = float(w[order[n_kept]]), f"smallest with at most {budget} in a block"
+    keep = w > w0
     if w0 > fit.theta - CEILING:
-        w0 = fit.theta - CEILING
-        why = f"blocks exceed {budget}, but no pair with odds above exp(-{CEILING:g}) is left out"
-    keep = np.flatnonzero(w > w0)
-    return candidates.take(keep), w[keep], w0, why
+        prices = fit.assignment.price_a[candidates.a] + fit.assignment.price_b[candidates.b]
+        close = ~keep & (w - fit.theta > prices - CEILING)
+        if close.any():
+            keep |= close
+            why += f", and {int(close.sum()):,} below it that cost the fit less than {CEILING:g}"
+    at = np.flatnonzero(keep)
+    return candidates.take(at), w[at], w0, why
 
 
 def _expected_above(pairs: PairSource, log_weights: Floats, threshold: float) -> float:

@@ -10,6 +10,7 @@ import pytest
 
 import bayeslink as bl
 from bayeslink import posthoc
+from bayeslink.assignment import assign
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.model import Parameters
 from bayeslink.patterns import Pairs
@@ -233,12 +234,22 @@ def test_expected_number_of_pairs(case, monkeypatch, grid):
         assert found == pytest.approx(expected, abs=1e-9)
 
 
-def test_nothing_above_the_ceiling_is_left_out_whatever_the_budget(case):
-    blocks = case.blocks(theta=2.0, max_pairs=3)
-    assert blocks.w0 == 2.0 - CEILING
-    assert set(listed(blocks)) == case.above(2.0 - CEILING)
-    assert blocks.n_pairs_in_block.max() > 3
-    assert "3 pairs" in blocks.why
+def test_pairs_nearly_as_good_as_the_fit_stay_in_whatever_the_budget(case):
+    theta = 2.0
+    a, b = np.array(sorted(case.above(theta)), np.int32).T
+    gains = np.array([case.weights[pair] - theta for pair in zip(a, b, strict=True)])
+    solved = assign(np.ascontiguousarray(a), np.ascontiguousarray(b), gains, 40, 55)
+    fit = replace(case.fit, theta=theta, assignment=solved)
+    blocks = bl.posthoc_blocks(case.pairs, fit, max_pairs=3)
+    close = {
+        (i, j)
+        for (i, j), w in case.weights.items()
+        if solved.price_a[i] + solved.price_b[j] - (w - theta) < CEILING
+    }
+    assert blocks.w0 > theta - CEILING
+    assert close - case.above(blocks.w0)
+    assert set(listed(blocks)) == case.above(blocks.w0) | close
+    assert f"{len(close - case.above(blocks.w0))} below it that cost the fit" in blocks.why
 
 
 def test_2500_pairs_unless_told():
