@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint verify bench clean
+.PHONY: demo test lint verify bench experiments clean
 
 demo: $(STAMP)
 	$(BIN)/bayeslink demo
@@ -22,6 +22,11 @@ verify: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/large_example.py
+
+experiments: $(STAMP)
+	$(BIN)/bayeslink reproduce census
+	$(BIN)/bayeslink reproduce large
+	$(BIN)/bayeslink reproduce simulation
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bayeslink needs Python 3.11 or newer, found " + sys.version.split()[0] + ". Name one with: make PYTHON=python3.12 ...")'

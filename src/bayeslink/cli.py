@@ -60,6 +60,7 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
     with _progress() as progress:
         from bayeslink.evaluation import evaluate
         from bayeslink.linking import link as link_files
+        from bayeslink.report.page import report
         from bayeslink.settings import parse_on
         from bayeslink.simulation import simulate as make_files
         from bayeslink.simulation import write_simulation
@@ -72,10 +73,13 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
         run = link_files(a, b, fields, seed=seed, progress=progress)
         run.save(output / "run", force=True)
         result = evaluate(run.table, files.truth)
+        progress("writing the report")
+        page = report(run, output / "run" / "report.html", truth=files.truth)
     if as_json:
         _print_json({**run.summary(), **result.as_dict()})
         return
     _print_summary(run, output / "run")
+    click.echo(f"To look at: {click.format_filename(page)}")
     click.echo(f"\nAgainst the truth, which a simulation knows:\n{result}")
     flags = " ".join(f"--on {text}" for text in DEMO_FIELDS)
     click.echo(
@@ -237,6 +241,55 @@ def explain(run: Path, id_a: str, id_b: str, as_json: bool) -> None:
         _print_json(dataclasses.asdict(explanation))
     else:
         click.echo(str(explanation))
+
+
+@main.command()
+@click.argument("run", type=Path)
+@click.option("-o", "--output", type=Path, metavar="FILE", help="[report.html in RUN]")
+@click.option("--truth", type=Path, help="True pairs: CSV or Parquet with id_a and id_b.")
+@click.option("--disclosure", type=int, metavar="K", help="Hide counts below K and all records.")
+@click.option("--no-values", is_flag=True, help="Leave the records' values out of the examples.")
+@_as_json
+def report(
+    run: Path,
+    output: Path | None,
+    truth: Path | None,
+    disclosure: int | None,
+    no_values: bool,
+    as_json: bool,
+) -> None:
+    """Write the run directory RUN as one HTML file to read, print and pass on."""
+    with _progress() as progress:
+        from bayeslink.report.page import report as write_report
+
+        progress("writing the report")
+        path = write_report(run, output, truth=truth, disclosure=disclosure, values=not no_values)
+    if as_json:
+        _print_json({"report": str(path)})
+    else:
+        click.echo(click.format_filename(path))
+
+
+@main.command()
+@click.argument("experiment", type=click.Choice(["census", "simulation", "large"]))
+@click.option("-o", "--output", default="experiments/output", show_default=True, type=Path)
+@click.option(
+    "--datasets",
+    default=100,
+    show_default=True,
+    type=click.IntRange(1, 100),
+    help="For simulation: how many of the 100 databases of each setting.",
+)
+def reproduce(experiment: str, output: Path, datasets: int) -> None:
+    """Repeat an experiment of the paper: tables on the screen, figures in OUTPUT."""
+    with _progress() as progress:
+        from importlib import import_module
+
+        module = import_module(f"bayeslink.reproduce.{experiment}")
+        options = {"datasets": datasets} if experiment == "simulation" else {}
+        text = module.run(output, progress, **options)
+    click.echo(text)
+    click.echo(f"\nFigures in {output}.")
 
 
 # ---------------------------------------------------------------------------------------------
