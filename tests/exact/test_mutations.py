@@ -49,7 +49,7 @@ BUGS = {
     # --- the prior on C
     "prior with the wrong sign": bug(
         "sampler.py", POSTERIOR + "[penalty-False-250]",
-        "np.exp(-np.diff(log_prior))", "np.exp(np.diff(log_prior))",
+        "np.clip(-np.diff(log_prior),", "np.clip(np.diff(log_prior),",
     ),
     "overlap prior over A × B, not the pairs in scope": bug(
         "priors.py", POSTERIOR + "[overlap-True-250]",
@@ -67,7 +67,7 @@ BUGS = {
     ),
     "cost of the wrong link: joint draw": bug(
         "kernels/sampling.py", JOINT,
-        "step_cost[n_rest + set_size[s] - 1]", "step_cost[n_rest + set_size[s]]",
+        "weight /= step_cost[n_rest + set_size[s] - 1]", "weight /= step_cost[n_rest + set_size[s]]",
     ),
     "cost of the wrong link: row": bug(
         "kernels/sampling.py", ROW, "/ step_cost[n_rest]", "/ step_cost[n_rest + 1]"

@@ -84,7 +84,7 @@ def test_same_numbers_as_arviz_now():
             x = autoregressive(x, rng.choice([0, 0.5, 0.95, -0.6])) + rng.normal(size=(len(x), 1))
             x = rng.choice([np.rint, np.exp, np.negative])(x)
             theirs = az.rhat(x), az.ess(x, method="bulk"), az.ess(x, method="tail"), az.mcse(x)
-            np.testing.assert_allclose(ours(x), theirs, rtol=1e-9)
+            np.testing.assert_allclose(ours(x), np.hstack(theirs), rtol=1e-9)
 
 
 def test_many_quantities_at_once_are_as_one_by_one():
