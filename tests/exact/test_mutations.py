@@ -67,7 +67,8 @@ BUGS = {
     ),
     "cost of the wrong link: joint draw": bug(
         "kernels/sampling.py", JOINT,
-        "weight /= step_cost[n_rest + set_size[s] - 1]", "weight /= step_cost[n_rest + set_size[s]]",
+        "weight /= step_cost[n_rest + set_size[s] - 1]",
+        "weight /= step_cost[n_rest + set_size[s]]",
     ),
     "cost of the wrong link: row": bug(
         "kernels/sampling.py", ROW, "/ step_cost[n_rest]", "/ step_cost[n_rest + 1]"
