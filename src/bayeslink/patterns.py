@@ -47,10 +47,20 @@ class LevelCounts:
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """Distinct comparison vectors and how many pairs have each."""
+    """Distinct comparison vectors and how many pairs have each.
+
+    Where counting all pairs would take too long, `counts` are estimates from `sampled` pairs drawn
+    at random, with their standard errors. They add up to the number of pairs either way.
+    """
 
     levels: NDArray[np.uint8]  # one row a pattern
     counts: Ints
+    sampled: int = 0  # 0: the counts are exact
+    standard_errors: Floats | None = None
+
+    @property
+    def exact(self) -> bool:
+        return not self.sampled
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +104,7 @@ class PairSource(Protocol):
         """Pairs at each level of each field: exact over all pairs in scope."""
 
     def pattern_counts(self) -> Patterns:
-        """Joint counts of all patterns: exact over all pairs in scope."""
+        """Joint counts of all patterns over all pairs in scope; `exact`, or so many `sampled`."""
 
     def pairs_above(self, weights: Floats, threshold: float) -> Pairs:
         """Every pair whose weights (one row a field, one column a level) sum above threshold."""

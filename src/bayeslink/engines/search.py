@@ -1,79 +1,272 @@
-"""Which pairs can be above a threshold at all: keys that no wanted pair escapes.
+"""Which pairs can be above a threshold at all, and the cheapest way to visit every one of them.
 
-Write each field's weight as a gain over its level 1. A pair is wanted if its gains sum to more
-than T, the threshold less the weights of level 1. Gains are sparse: few pairs are above level 1
-in a given field. A *key* is a field and a gain it must exceed; keys are tried in order, each with
-the gain it needs given that the keys before it failed:
+A pair's weight is the sum of its fields' weights. Give each field j a *cap* c_j, and say that a
+field *catches* a pair whose weight there is above the cap. A pair that no field catches weighs at
+most Σ c_j. So if Σ c_j ≤ threshold, every pair above the threshold is caught by some field, and
+visiting the caught pairs finds all of them. That is the whole proof. Only levels above 1 can be
+caught, as only they are in the level tables, so no cap is below the weight of level 1.
 
-    need_r = T − Σ (largest gain of the fields that are no key) − Σ_{s<r} (largest gain ≤ need_s).
+Lower caps catch more pairs; how many is known from the level counts. The caps are those that cost
+least subject to Σ c_j ≤ threshold: a knapsack with one choice a field. Where none will do, or they
+would catch most pairs, the join of all of A with all of B catches every pair.
 
-If the last need is at least 0, a pair that fails every key cannot reach T. So only pairs that
-satisfy a key are visited, through an index of B by value, and each under its first key.
+What is missing in either record is known before they are compared. Each set of missing fields (a
+*union* of what a record of A and one of B lack) has caps of its own, with only those levels that
+pairs of this kind can have.
+
+A join visits the pairs that one field catches: for each value of A, the records of B at the values
+beside it. Joins run in order, and a pair is listed by the first that catches it. So in a join, a
+field whose join came before adds at most its cap (`upper`), any other at most its largest weight
+there (`best`). Pairs that cannot reach the threshold with these are not visited. Those visited are
+looked up in up to four further fields, and dropped unless they can still reach it with the best of
+the rest; only what is left is compared in full. So a join is on one field, or on several fields
+of which all but the first are done by looking, at a few nanoseconds a pair.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayeslink.patterns import Floats
+from bayeslink.engines.missing import MISSING, PRESENT, Unions
+from bayeslink.engines.tables import EVERY_PAIR
+from bayeslink.fields import Field
+from bayeslink.patterns import Floats, Ints
 
-_SCAN_FROM = 0.5  # share of pairs visited from which a plain scan is as good
-_ENUMERATED = 10  # fields up to which every set of keys is tried
+_MAX_LOOKS = 4
+_SCAN_FROM = 0.5  # cost, in visits of all pairs, from which all may as well be visited
+# Caps of a field, and states of the knapsack; beyond that some are left out, which costs a better
+# plan and nothing else.
+_MAX_CAPS, _MAX_STATES = 16, 512
+_TYPICAL = 8  # kinds of pair, the most frequent, by which looks are chosen
+_TRIED = 8  # fields that are tried as looks
+# Rough times, in nanoseconds: to gather a candidate, to visit it, to look it up in one more field,
+# to lay out one neighbour of a value for looking up, and to compare in full.
+_GATHER, _LOOK, _LAY, _COMPARE = 10.0, 1.0, 2.0, 200.0
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Keys for the records of A with a given set of missing fields; none means scan."""
+class Problem:
+    """What is searched for, and where."""
 
-    keys: tuple[int, ...]
-    needs: tuple[float, ...]
-    visited: float  # expected share of their pairs that is visited
+    fields: Sequence[Field]
+    weights: Floats  # one row a field, one column a level
+    threshold: float
+    shares: Floats  # of pairs with both values present, at each level
+    neighbours: Floats  # values of B above level 1 beside a record of A, on average, by field
+    n_values: Ints  # distinct values of A, by field
+    n_a: int
+    n_pairs: int
+    unions: Unions  # the last column of its states: whether to visit the pairs anyway
+
+    @property
+    def least(self) -> float:
+        """The threshold less what sums of weights can differ by for the order of their terms."""
+        finite = self.weights[np.isfinite(self.weights)]
+        return self.threshold - 1e-9 * (1.0 + float(np.abs(finite).sum()))
+
+    def levels(self, j: int) -> Floats:
+        """Weights of field j, from level 0."""
+        return self.weights[j, : self.fields[j].n_levels + 1]
 
 
-def make_plan(
-    weights: Floats, n_levels: list[int], shares: Floats, missing: NDArray[np.bool_], least: float
-) -> Plan:
-    """The cheapest keys for records of A whose fields `missing` are missing.
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """Caps of each union of missing fields."""
 
-    `shares` are the shares of all pairs at each level, column 0 for missing.
+    caps: Floats  # [union, field]; infinite where every pair is visited
+    every: NDArray[np.bool_]  # unions of which every pair is visited
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """The pairs that one field catches and no field before it; what `kernels.search.join` takes."""
+
+    field: int  # or EVERY_PAIR
+    checks: Ints  # the other fields, in the order in which they are checked
+    n_looks: int  # how many of these are looked up for every pair visited
+    room: Floats  # [union, level]: weight there + best of the rest − threshold; −inf: not visited
+    best: Floats  # [union, field]: the largest weight not above `upper`
+    upper: Floats  # [union, field]: above it, the pair belongs to a join before this one
+    expected: float  # pairs visited
+
+    @property
+    def looks(self) -> Ints:
+        return self.checks[: self.n_looks]
+
+
+Kinds = list[tuple[Floats, Floats]]  # room and number of pairs, for each kind of pair
+
+
+# --- caps -------------------------------------------------------------------------------------
+
+
+def choose_caps(problem: Problem) -> Caps:
+    """The caps of each union that are cheapest to visit."""
+    n_fields, states = len(problem.fields), problem.unions.states
+    choices = [[_choices(problem, j, state) for state in range(3)] for j in range(n_fields)]
+    caps, every = np.full((len(states), n_fields), np.inf), np.zeros(len(states), np.bool_)
+    for union, state in enumerate(states):
+        options = [choices[j][state[j]] for j in range(n_fields)]
+        chosen = None if state[-1] == MISSING else _knapsack(options, problem.least)
+        if chosen is None:
+            every[union] = True
+        else:
+            caps[union] = [cap[i] for (cap, _), i in zip(options, chosen, strict=True)]
+    return Caps(caps, every)
+
+
+def _choices(problem: Problem, j: int, state: int) -> tuple[Floats, Floats]:
+    """The caps that field j can have in pairs of this state, and what visiting the caught costs."""
+    w = problem.levels(j)
+    if state == MISSING:
+        return w[:1], np.zeros(1)
+    above, shares = w[2:], problem.shares[j, 2 : len(w)]
+    floor = w[1] if state == PRESENT else w[:2].max()
+    caps = _thinned(np.unique(np.append(above[above > floor], floor)), _MAX_CAPS)
+    cost = 1 + _GATHER * problem.n_values[j] / max(1, problem.n_a)
+    return caps, cost * np.array([shares[above > cap].sum() for cap in caps])
+
+
+def _thinned(values: NDArray[Any], most: int) -> NDArray[Any]:
+    """The values, or so many of them, with the first and the last."""
+    if len(values) <= most:
+        return values
+    return values[np.linspace(0, len(values) - 1, most).astype(int)]
+
+
+def _knapsack(options: list[tuple[Floats, Floats]], least: float) -> list[int] | None:
+    """One choice of (cap, cost) a field: the cheapest with Σ caps ≤ least, if it is cheap at all.
+
+    Goes through the fields, keeping the states that no other beats in both sum and cost.
     """
-    gains = weights - weights[:, 1:2]
-    margin = 1e-9 * (1 + float(np.abs(weights).max()))
-    target = least - float(weights[:, 1].sum()) - float(gains[missing, 0].sum()) - margin
-    present = [j for j in range(len(n_levels)) if not missing[j]]
-    levels = {j: gains[j, : n_levels[j] + 1] for j in present}
-    most = {j: max(0.0, float(levels[j].max())) for j in present}
-    best = Plan((), (), 1.0)
-    for chosen in _candidate_sets(present, levels, shares):
-        needs, room = [], target - sum(most[j] for j in present)
-        if room + sum(most[j] for j in chosen) < 0:
-            continue
-        visited = 0.0
-        for j in chosen:
-            room += most[j]
-            need = max(0.0, room)
-            fails = levels[j] <= need
-            room -= max(0.0, float(levels[j][fails].max(initial=0.0)))
-            visited += float(shares[j, : len(fails)][~fails].sum())
-            needs.append(need)
-        if visited < best.visited:
-            best = Plan(chosen, tuple(needs), visited)
-    return best if best.visited < _SCAN_FROM else Plan((), (), 1.0)
+    sums, costs, kept = np.zeros(1), np.zeros(1), []
+    for cap, cost in options:
+        sums, costs = np.add.outer(sums, cap).ravel(), np.add.outer(costs, cost).ravel()
+        order = np.lexsort((sums, costs))
+        lowest = np.minimum.accumulate(sums[order])
+        keep = _thinned(order[np.append(True, lowest[1:] < lowest[:-1])], _MAX_STATES)
+        sums, costs = sums[keep], costs[keep]
+        kept.append(keep)
+    good = np.flatnonzero((sums <= least) & (costs < _SCAN_FROM))
+    if not len(good):
+        return None
+    chosen, at = [], int(good[0])
+    for keep, (cap, _) in zip(reversed(kept), reversed(options), strict=True):
+        at, choice = divmod(int(keep[at]), len(cap))
+        chosen.append(choice)
+    return chosen[::-1]
 
 
-def _candidate_sets(
-    present: list[int], levels: dict[int, Floats], shares: Floats
-) -> list[tuple[int, ...]]:
-    """Sets of key fields, each from the rarest gain to the commonest."""
+# --- joins ------------------------------------------------------------------------------------
 
-    def commonness(j: int) -> float:
-        return float(shares[j, : len(levels[j])][levels[j] > 0].sum())
 
-    ordered = sorted(present, key=commonness)
-    if len(ordered) > _ENUMERATED:
-        return [tuple(ordered[:size]) for size in range(1, len(ordered) + 1)]
-    return [c for size in range(1, len(ordered) + 1) for c in combinations(ordered, size)]
+def make_joins(problem: Problem, caps: Caps) -> list[Join]:
+    """The joins that visit every caught pair, the smallest first."""
+    caught = {j: _caught(problem, caps, j) for j in range(len(problem.fields))}
+    size = {j: problem.unions.n_pairs @ (c @ problem.shares[j]) for j, c in caught.items()}
+    used = sorted((j for j in caught if caught[j].any()), key=lambda j: size[j])
+    joins = []
+    for n_before, j in enumerate(used):
+        upper = np.full(caps.caps.shape, np.inf)
+        upper[:, used[:n_before]] = caps.caps[:, used[:n_before]]
+        joins.append(_make_join(problem, j, caught[j], upper))
+    if caps.every.any():
+        every = np.zeros((len(caps.every), problem.weights.shape[1]), np.bool_)
+        every[:, 1] = caps.every
+        joins.append(_make_join(problem, EVERY_PAIR, every, np.full(caps.caps.shape, np.inf)))
+    return joins
+
+
+def _caught(problem: Problem, caps: Caps, j: int) -> NDArray[np.bool_]:
+    """[union, level]: whether field j catches it."""
+    caught = np.zeros((len(caps.every), problem.weights.shape[1]), np.bool_)
+    above = problem.levels(j)[2:]
+    caught[:, 2 : 2 + len(above)] = above > caps.caps[:, j : j + 1]
+    caught[problem.unions.states[:, j] == MISSING] = False
+    return caught
+
+
+def _make_join(problem: Problem, j: int, caught: NDArray[np.bool_], upper: Floats) -> Join:
+    """The join on field j; the join of every pair has a level 1 only, of weight 0."""
+    n_fields, n_levels = problem.weights.shape
+    every = j == EVERY_PAIR
+    own = np.zeros(n_levels) if every else problem.weights[j]
+    share = np.ones(n_levels) if every else problem.shares[j]
+    others = [k for k in range(n_fields) if k != j]
+    best = np.stack([_best(problem, k, upper[:, k]) for k in range(n_fields)], axis=1)
+    with np.errstate(invalid="ignore"):  # −inf, where both threshold and weights are
+        room = own + best[:, others].sum(1)[:, None] - problem.least
+        visited = caught & (room > 0)
+        visits = problem.unions.n_pairs[:, None] * visited * share
+        looks = _choose_looks(problem, others, visits, room, best)
+        rest = [k for k in others if k not in looks]
+        room = own + best[:, rest].sum(1)[:, None] - problem.least
+    return Join(
+        field=j,
+        checks=np.array([*looks, *rest], np.int64),
+        n_looks=len(looks),
+        room=np.where(visited, room, -np.inf),
+        best=best,
+        upper=upper,
+        expected=float(visits.sum()),
+    )
+
+
+def _best(problem: Problem, j: int, upper: Floats) -> Floats:
+    """Largest weight that field j can have in each union, of those not above `upper`."""
+    w, states = problem.levels(j), problem.unions.states[:, j : j + 1]
+    possible = np.where(np.arange(len(w)) == 0, states != PRESENT, states != MISSING)
+    return np.where(possible & (w <= upper[:, None]), w, -np.inf).max(1)
+
+
+def _choose_looks(
+    problem: Problem, others: list[int], visits: Floats, room: Floats, best: Floats
+) -> list[int]:
+    """Fields to look up for all pairs visited, so that few are left to be compared in full.
+
+    Tries all sets of up to four of the fields that leave least room, on the most frequent kinds of
+    pair: [union, level in the join's field].
+    """
+    order = np.argsort(-visits, axis=None)[:_TYPICAL]
+    kinds = [divmod(int(i), visits.shape[1]) for i in order if visits.flat[i] > 0]
+    n_visits = float(visits.sum())
+    cheapest: tuple[float, list[int]] = (np.inf, [])
+
+    def after(k: int, left: Kinds) -> Kinds:
+        return [
+            _look(problem, k, union, best[union, k], *kind)
+            for (union, _), kind in zip(kinds, left, strict=True)
+        ]
+
+    def try_sets(looks: list[int], left: Kinds, spent: float, more: list[int]) -> None:
+        nonlocal cheapest
+        cost = spent + _COMPARE * sum(float(n.sum()) for _, n in left)
+        cheapest = min(cheapest, (cost, looks))
+        for i, k in enumerate(more if len(looks) < _MAX_LOOKS else ()):
+            price = _LOOK * n_visits + _LAY * problem.n_a * problem.neighbours[k]
+            if spent + price < cheapest[0]:
+                try_sets([*looks, k], after(k, left), spent + price, more[i + 1 :])
+
+    start = [(np.array([room[kind]]), np.array([visits[kind]])) for kind in kinds]
+    left_by = {k: sum(float(r @ n) for r, n in after(k, start)) for k in others}
+    try_sets([], start, 0.0, sorted(others, key=lambda k: left_by[k])[:_TRIED])
+    return cheapest[1]
+
+
+def _look(
+    problem: Problem, k: int, union: int, best: float, room: Floats, n: Floats
+) -> tuple[Floats, Floats]:
+    """Room and number of pairs of a kind that are left after looking at field k."""
+    if problem.unions.states[union, k] == MISSING:
+        return room, n
+    w, shares = problem.levels(k)[1:], problem.shares[k, 1 : problem.fields[k].n_levels + 1]
+    own = w <= best  # above it, the pair belongs to a join before
+    after = np.add.outer(room, w[own] - best).ravel()
+    n = np.multiply.outer(n, shares[own]).ravel()
+    keep = (after > 0) & (n > 0)
+    return after[keep][:_MAX_STATES], n[keep][:_MAX_STATES]

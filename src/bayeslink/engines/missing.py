@@ -1,0 +1,65 @@
+"""Records by which fields they lack, and pairs of records by what is missing in either."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayeslink.patterns import Floats, Ints
+
+PRESENT, MISSING, EITHER = 0, 1, 2
+_ALL_CLASSES = 10  # fields up to which every set of missing fields is a class of its own
+_MAX_CLASSES = 32  # classes of a file beyond that; the rarer ones are thrown together
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """Records of a file by which fields they lack."""
+
+    states: NDArray[np.int8]  # one row a class: PRESENT, MISSING, or EITHER where thrown together
+    of: NDArray[np.int32]  # class of each record
+
+
+@dataclass(frozen=True, slots=True)
+class Unions:
+    """Pairs by the fields that are missing in either record."""
+
+    states: NDArray[np.int8]  # one row a union
+    of: NDArray[np.int32]  # [class of A, class of B]
+    n_pairs: Floats  # pairs in scope with each union
+
+
+def missing_classes(missing: NDArray[np.bool_]) -> Classes:
+    """Group records by the set of fields that they lack (`missing`: one row a record)."""
+    n_fields = missing.shape[1]
+    first, of = _distinct_rows(missing.astype(np.int64))
+    states = missing[first].astype(np.int8)
+    if n_fields > _ALL_CLASSES and len(first) > _MAX_CLASSES:
+        common = np.argsort(-np.bincount(of), kind="stable")[:_MAX_CLASSES]
+        number = np.full(len(first), _MAX_CLASSES)
+        number[common] = np.arange(_MAX_CLASSES)
+        states = np.vstack([states[common], np.full((1, n_fields), EITHER, np.int8)])
+        of = number[of]
+    return Classes(states, of.astype(np.int32))
+
+
+def join_classes(a: Classes, b: Classes, n_pairs: Floats) -> Unions:
+    """Unions of two files' classes; `n_pairs` counts pairs by the classes of both."""
+    x, y = a.states[:, None, :], b.states[None, :, :]
+    lacking = np.where((x == MISSING) | (y == MISSING), MISSING, np.maximum(x, y))
+    states = lacking.reshape(-1, lacking.shape[2])
+    first, of = _distinct_rows(states.astype(np.int64))
+    counts = np.bincount(of, n_pairs.ravel(), len(first)).astype(np.float64)
+    return Unions(states[first], of.reshape(n_pairs.shape).astype(np.int32), counts)
+
+
+def _distinct_rows(rows: Ints) -> tuple[Ints, Ints]:
+    """Where each distinct row of small numbers (0 … 2) comes first, and the number of each row."""
+    first, of = np.zeros(0, np.int64), np.zeros(len(rows), np.int64)
+    for start in range(0, rows.shape[1], 16):
+        part = rows[:, start : start + 16]
+        code = of * 3**16 + part @ 3 ** np.arange(part.shape[1])
+        _, first, of = np.unique(code, return_index=True, return_inverse=True)
+    return first, of

@@ -1,0 +1,145 @@
+"""Both files and their level tables as flat arrays, as the kernels want them.
+
+The values of B, and one slot a field for missing, are numbered through across fields ("slots");
+the values of A are rows of one CSR table whose columns are slots. Records are sorted by block of
+the blocking key, so that the records of B that one of A may link to are one range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from bayeslink.dictionaries import Dictionary
+from bayeslink.engines.missing import Classes, Unions, join_classes, missing_classes
+from bayeslink.patterns import Ints, Scope
+
+EVERY_PAIR = -1  # in place of a field: the join of all of A with all of B
+_SCANNED = 4.0  # blocks of fewer records than this times the neighbours of a record are scanned
+
+
+class Tables:
+    """Records and level tables, laid out once.
+
+    Attributes
+    ----------
+    order_a, order_b
+        Row in its file of each record that is in scope, sorted by block.
+    start_a, start_b
+        Where each block begins, and the end.
+    codes_a, codes_b
+        Row or slot of each record's value in each field; −1 or the field's last slot if missing.
+    indptr, slots, levels
+        The CSR table of levels above 1.
+    base
+        First slot of each field, and the end.
+    from_b, to_b
+        The records of B in scope of each record of A.
+    """
+
+    def __init__(self, dictionaries: Sequence[Dictionary], block_a: Ints, block_b: Ints) -> None:
+        n_blocks = int(max(block_a.max(initial=-1), block_b.max(initial=-1))) + 1
+        self.order_a, self.start_a = _sorted_by_block(block_a, n_blocks)
+        self.order_b, self.start_b = _sorted_by_block(block_b, n_blocks)
+        self.scope = Scope(np.diff(self.start_a), np.diff(self.start_b))
+        self.block_a = np.repeat(np.arange(n_blocks), self.scope.sizes_a)
+        self.block_b = np.repeat(np.arange(n_blocks), self.scope.sizes_b)
+        self.from_b, self.to_b = self.start_b[self.block_a], self.start_b[self.block_a + 1]
+        rows, slots, nnz = 0, 0, 0
+        columns_a, columns_b, indptrs, indices, base = [], [], [], [], [0]
+        for d in dictionaries:
+            codes = d.a.codes[self.order_a]
+            columns_a.append(np.where(codes == len(d.a.values), -1, codes + rows))
+            columns_b.append(d.b.codes[self.order_b] + slots)
+            indptrs.append(d.table.indptr[:-1] + nnz)
+            indices.append(d.table.indices + slots)
+            rows, nnz = rows + len(d.a.values), nnz + len(d.table.indices)
+            slots += len(d.b.values) + 1
+            base.append(slots)
+        self.base = np.array(base, np.int64)
+        self.codes_a = np.ascontiguousarray(np.stack(columns_a, 1), np.int32)
+        self.codes_b = np.ascontiguousarray(np.stack(columns_b, 1), np.int32)
+        self.indptr = np.concatenate([*indptrs, [nnz]]).astype(np.int64)
+        self.slots = np.concatenate(indices).astype(np.int32)
+        self.levels = np.concatenate([d.table.levels for d in dictionaries])
+        self._groups: dict[int, Ints] = {}
+        self._posts: dict[int, tuple[NDArray[np.int32], Ints]] = {}
+
+    @property
+    def n_fields(self) -> int:
+        return self.codes_a.shape[1]
+
+    @property
+    def csr(self) -> tuple[NDArray[Any], ...]:
+        return self.indptr, self.slots, self.levels, self.base
+
+    @property
+    def missing_a(self) -> NDArray[np.bool_]:
+        return self.codes_a < 0
+
+    @property
+    def missing_b(self) -> NDArray[np.bool_]:
+        return self.codes_b == self.base[1:] - 1
+
+    @cached_property
+    def neighbours(self) -> NDArray[np.float64]:
+        """Values of B above level 1 beside a record of A, on average, by field."""
+        lengths = np.append(np.diff(self.indptr), 0)  # the last is for −1, missing
+        return lengths[self.codes_a].sum(0) / max(1, len(self.codes_a))
+
+    @cached_property
+    def classes(self) -> tuple[Classes, Classes, Unions]:
+        """Records of A and of B by what they lack, and the unions of both.
+
+        The last of the states says whether the record of A is in so small a block that all pairs
+        may as well be visited.
+        """
+        small = self.to_b - self.from_b < _SCANNED * self.neighbours.sum()
+        a = missing_classes(np.column_stack([self.missing_a, small]))
+        b = missing_classes(np.column_stack([self.missing_b, np.zeros(len(self.codes_b), bool)]))
+        n_pairs = self._by_block(a, self.block_a) @ self._by_block(b, self.block_b).T
+        return a, b, join_classes(a, b, n_pairs.toarray())
+
+    def _by_block(self, classes: Classes, block: Ints) -> Any:
+        """Records of each class in each block."""
+        shape = len(classes.states), len(self.start_a) - 1
+        return sparse.csr_array((np.ones(len(block)), (classes.of, block)), shape)
+
+    def groups(self, field: int) -> Ints:
+        """Number of each record of A by block and value in a field."""
+        if field not in self._groups:
+            self._groups[field] = self._make_groups(field)
+        return self._groups[field]
+
+    def posts(self, field: int) -> tuple[NDArray[np.int32], Ints]:
+        """Records of B by value in a field, rising within each; where each value's begin."""
+        if field not in self._posts:
+            self._posts[field] = self._make_posts(field)
+        return self._posts[field]
+
+    def _make_groups(self, field: int) -> Ints:
+        if field == EVERY_PAIR:
+            return self.block_a
+        row = self.codes_a[:, field].astype(np.int64)
+        return np.unique(self.block_a * (len(self.indptr) + 1) + row, return_inverse=True)[1]
+
+    def _make_posts(self, field: int) -> tuple[NDArray[np.int32], Ints]:
+        if field == EVERY_PAIR:
+            n_b = len(self.codes_b)
+            return np.arange(n_b, dtype=np.int32), np.array([0, n_b])
+        column = self.codes_b[:, field] - self.base[field]
+        sizes = np.bincount(column, minlength=int(self.base[field + 1] - self.base[field]))
+        posts = np.argsort(column, kind="stable").astype(np.int32)
+        return posts, np.concatenate([[0], np.cumsum(sizes)])
+
+
+def _sorted_by_block(keys: Ints, n_blocks: int) -> tuple[NDArray[np.int32], Ints]:
+    order = np.argsort(keys, kind="stable")
+    order = order[np.searchsorted(keys[order], 0) :]
+    sizes = np.bincount(keys[order], minlength=n_blocks)
+    return order.astype(np.int32), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

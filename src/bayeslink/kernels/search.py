@@ -1,0 +1,432 @@
+"""Joins of A with B on one field: the pairs at the values beside each other, visited once.
+
+Fields share the flat arrays of `kernels.scan`. The records of B come sorted by their value in the
+join's field ("posts"), so that those with one value are one range; their last column is their
+class. The records of A come sorted by value and class, so that one gathering of candidates serves
+all records of a *run*, which have the same value and class. `engines.search` says which pairs a
+join has to visit, and why visiting those is enough.
+"""
+
+import numba
+import numpy as np
+
+from bayeslink.kernels import kernel
+
+LOOKS = 4  # fields looked up for every pair visited
+
+_A = "Tuple((i4[:,::1],i4[::1],i8[::1],i8[::1]))"
+_B = "Tuple((i4[:,::1],i4[::1],i8[::1]))"
+_TABLE = "Tuple((i8[::1],i4[::1],u1[::1],i8[::1]))"
+_PLAN = "Tuple((i8,i8[::1],i8,i4[:,::1],b1[:,::1],f8[:,::1],f8[:,::1],f8[:,::1]))"
+# A value's neighbours are laid out over the slots of B if they are fewer than this for each
+# candidate; otherwise candidates are searched for among the neighbours.
+_LAY_UP_TO = 50
+
+
+@numba.njit(nogil=True)
+def first_from(values, low, high, least):
+    """Where the first of values[low … high], which rise, is that is not below `least`."""
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@numba.njit(nogil=True)
+def level_at(row, slot, missing, indptr, slots, levels):
+    """Level of a value of A (row; −1 is missing) against a value of B (slot)."""
+    if row < 0 or slot == missing:
+        return np.uint8(0)
+    end = indptr[row + 1]
+    at = first_from(slots, indptr[row], end, slot)
+    return levels[at] if at < end and slots[at] == slot else np.uint8(1)
+
+
+@numba.njit(nogil=True)
+def ranges_beside(field, row, low_b, high_b, wanted, posts, start, table, lows, highs, level_of):
+    """Ranges of posts at the values beside a value of A, where the level is wanted.
+
+    Only posts of records low_b … high_b of B. Without a field, that is all of them.
+    """
+    indptr, slots, levels, base = table
+    if field < 0:
+        lows[0], highs[0], level_of[0] = low_b, high_b, 1
+        return 1
+    n = 0
+    for p in range(indptr[row], indptr[row + 1]):
+        slot = slots[p] - base[field]
+        lows[n] = start[slot]
+        highs[n] = start[slot + 1]
+        level_of[n] = levels[p]
+        n += wanted[levels[p]]
+    if high_b - low_b < len(posts):
+        for r in range(n):
+            lows[r] = first_from(posts, lows[r], highs[r], low_b)
+            highs[r] = first_from(posts, lows[r], highs[r], high_b)
+    return n
+
+
+@numba.njit(nogil=True)
+def length(row, indptr):
+    """Values of B above level 1 beside a value of A."""
+    return indptr[row + 1] - indptr[row] if row >= 0 else 0
+
+
+@numba.njit(nogil=True)
+def lay(j, row, laid_row, table, laid):
+    """Lay out the levels of a value of A over the slots of B, in place of the field's last."""
+    indptr, slots, levels, _ = table
+    before = laid_row[j]
+    if row != before:
+        if before >= 0:
+            for p in range(indptr[before], indptr[before + 1]):
+                laid[slots[p]] = 1
+        if row >= 0:
+            for p in range(indptr[row], indptr[row + 1]):
+                laid[slots[p]] = levels[p]
+        laid_row[j] = row
+
+
+@numba.njit(nogil=True)
+def blank(base, laid):
+    """Levels against a value of A that is like no other; the upper half is for a missing one."""
+    laid[:] = 0
+    for j in range(len(base) - 1):
+        laid[base[j] : base[j + 1] - 1] = 1
+
+
+@numba.njit(nogil=True)
+def gather(n_ranges, lows, highs, level_of, codes_b, looks, unions, room, at, joined, spare, codes):
+    """Candidates in the ranges: those with room to the threshold."""
+    n, last = 0, codes_b.shape[1] - 1
+    for r in range(n_ranges):
+        for b in range(lows[r], highs[r]):
+            at[n] = b
+            joined[n] = level_of[r]
+            spare[n] = room[unions[codes_b[b, last]], level_of[r]]
+            for s in range(len(looks)):
+                codes[n, s] = codes_b[b, looks[s]]
+            n += spare[n] > -np.inf
+    return n
+
+
+@numba.njit(nogil=True)
+def look(n, spare, codes, laid, shift, weight, left):
+    """Candidates that can still be above the threshold after the looks. Unrolled: it is hot."""
+    w0, w1, w2, w3 = weight[0], weight[1], weight[2], weight[3]
+    s0, s1, s2, s3 = shift[0], shift[1], shift[2], shift[3]
+    n_left = 0
+    for i in range(n):
+        bound = (
+            spare[i]
+            + w0[laid[codes[i, 0] + s0]]
+            + w1[laid[codes[i, 1] + s1]]
+            + w2[laid[codes[i, 2] + s2]]
+            + w3[laid[codes[i, 3] + s3]]
+        )
+        left[n_left] = i
+        n_left += bound > 0
+    return n_left
+
+
+@numba.njit(nogil=True)
+def compare(
+    row_a, codes_b, unions, left, at, joined, spare, laid, is_laid, shift, table, plan, weights,
+    least, out_b, out_levels,
+):  # fmt: skip
+    """Compare what is left of the candidates in full; returns how many are above `least`."""
+    indptr, slots, levels, base = table
+    field, checks, n_looks, _, _, _, best, upper = plan
+    n_fields, n = len(row_a), 0
+    for i in left:
+        b, bound, possible = at[i], spare[i], True
+        union, pattern = unions[codes_b[b, n_fields]], out_levels[n]
+        if field >= 0:
+            pattern[field] = joined[i]
+        for c in range(len(checks)):
+            j = checks[c]
+            if is_laid[j]:
+                pattern[j] = laid[codes_b[b, j] + shift[j]]
+            else:
+                missing = base[j + 1] - 1
+                pattern[j] = level_at(row_a[j], codes_b[b, j], missing, indptr, slots, levels)
+            weight = weights[j, pattern[j]]
+            bound += weight if c < n_looks else weight - best[union, j]
+            possible = weight <= upper[union, j] and (c < n_looks - 1 or bound > 0)
+            if not possible:
+                break
+        if possible:
+            total = 0.0
+            for j in range(n_fields):
+                total += weights[j, pattern[j]]
+            out_b[n] = b
+            n += total > least
+    return n
+
+
+@numba.njit(nogil=True)
+def grown(rows_a, rows_b, levels, used, size):
+    """The output arrays with room for `size` pairs. By loops: slices take seconds to compile."""
+    more_a, more_b = np.empty(size, np.int32), np.empty(size, np.int32)
+    more_levels = np.empty((size, levels.shape[1]), np.uint8)
+    for i in range(used):
+        more_a[i], more_b[i] = rows_a[i], rows_b[i]
+        for j in range(levels.shape[1]):
+            more_levels[i, j] = levels[i, j]
+    return more_a, more_b, more_levels
+
+
+@kernel(
+    f"Tuple((i4[::1],i4[::1],u1[:,::1],i8))"
+    f"(i4[::1],i8,i8,{_A},{_B},{_TABLE},{_PLAN},f8[:,::1],f8,i8[::1],i8,i8)"
+)
+def join(
+    order, first, last, file_a, file_b, table, plan, weights, least, found, piece, limit
+):  # fmt: skip
+    """Pairs of records order[first … last] of A that weigh more than `least`, by one join.
+
+    Returns rows of A and B, levels, and the number of pairs visited. `found` counts the pairs of
+    all pieces of work; when they are more than `limit`, it stops.
+    """
+    codes_a, class_a, from_b, to_b = file_a
+    codes_b, posts, start = file_b
+    indptr, base = table[0], table[3]
+    field, checks, n_looks, union_of, wanted, room, _, _ = plan
+    n_fields, n_b, n_slots = codes_a.shape[1], len(posts), base[-1]
+    looks = checks[:n_looks]
+    weight = np.zeros((LOOKS, weights.shape[1]))
+    for s in range(n_looks):
+        for level in range(weights.shape[1]):
+            weight[s, level] = weights[looks[s], level]
+    laid = np.empty(2 * n_slots, np.uint8)
+    blank(base, laid)
+    laid_row, is_laid = np.full(n_fields, -1, np.int32), np.zeros(n_fields, np.bool_)
+    shift, look_shift = np.zeros(n_fields, np.int64), np.zeros(LOOKS, np.int64)
+    # Ranges of posts, and the candidates in them: where among the posts, level in the join's
+    # field, room without the looks, and the values that are looked at.
+    lows, highs = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
+    level_of = np.empty(len(start), np.uint8)
+    at, joined, spare = np.empty(n_b, np.int32), np.empty(n_b, np.uint8), np.empty(n_b)
+    codes, left = np.zeros((n_b, LOOKS), np.int32), np.empty(n_b, np.int32)
+    out_a, out_b = np.empty(1024, np.int32), np.empty(1024, np.int32)
+    out_levels = np.empty((1024, n_fields), np.uint8)
+    n_out, visited, n_at = 0, 0, 0
+    run_row, run_class, run_to = np.int32(-2), np.int32(-1), np.int64(-1)
+    for o in range(first, last):
+        a = order[o]
+        if to_b[a] == from_b[a]:
+            continue
+        row, unions = codes_a[a, field] if field >= 0 else np.int32(-1), union_of[class_a[a]]
+        if row != run_row or class_a[a] != run_class or to_b[a] != run_to:
+            run_row, run_class, run_to = row, class_a[a], to_b[a]
+            n_ranges = ranges_beside(
+                field, row, from_b[a], to_b[a], wanted[run_class], posts, start, table,
+                lows, highs, level_of,
+            )  # fmt: skip
+            n_at = gather(
+                n_ranges, lows, highs, level_of, codes_b, looks, unions, room,
+                at, joined, spare, codes,
+            )  # fmt: skip
+        if n_at == 0:
+            continue
+        visited += n_at
+        to_lay = 0
+        for j in looks:
+            if codes_a[a, j] != laid_row[j]:
+                to_lay += length(codes_a[a, j], indptr)
+        if to_lay < _LAY_UP_TO * n_at:
+            for s in range(n_looks):
+                lay(looks[s], codes_a[a, looks[s]], laid_row, table, laid)
+                look_shift[s] = 0 if codes_a[a, looks[s]] >= 0 else n_slots
+            n_left = look(n_at, spare, codes, laid, look_shift, weight, left)
+        else:
+            n_left = n_at
+            for i in range(n_at):
+                left[i] = i
+        for j in checks:
+            if length(codes_a[a, j], indptr) < _LAY_UP_TO * n_left:
+                lay(j, codes_a[a, j], laid_row, table, laid)
+            is_laid[j] = codes_a[a, j] == laid_row[j]
+            shift[j] = 0 if codes_a[a, j] >= 0 else n_slots
+        if n_out + n_left > len(out_a):
+            out_a, out_b, out_levels = grown(out_a, out_b, out_levels, n_out, 2 * (n_out + n_left))
+        n_new = compare(
+            codes_a[a], codes_b, unions, left[:n_left], at, joined, spare, laid, is_laid, shift,
+            table, plan, weights, least, out_b[n_out:], out_levels[n_out:],
+        )  # fmt: skip
+        for i in range(n_out, n_out + n_new):
+            out_a[i] = a
+            out_b[i] = posts[out_b[i]]
+        n_out += n_new
+        found[piece] = n_out
+        if n_new and found.sum() > limit:
+            break
+    out_a, out_b, out_levels = grown(out_a, out_b, out_levels, n_out, n_out)
+    return out_a, out_b, out_levels, visited
+
+
+@kernel("u1[::1](i4[::1],i4[::1],i4,i8[::1],i4[::1],u1[::1])")
+def levels_at(rows, slots, missing, indptr, indices, levels):
+    """Levels of given pairs of values in one table; row −1 and slot `missing` are missing."""
+    out = np.empty(len(rows), np.uint8)
+    for i in range(len(rows)):
+        out[i] = level_at(rows[i], slots[i], missing, indptr, indices, levels)
+    return out
+
+
+@kernel("i8[::1](i4[::1],i4[::1],i8,i8)")
+def by_record(rows_a, rows_b, n_a, n_b):
+    """Order of pairs by row of A, then row of B: a counting sort by each, the last key first."""
+    order = np.arange(len(rows_a))
+    for rows, n in ((rows_b, n_b), (rows_a, n_a)):
+        at = np.zeros(n + 1, np.int64)
+        for row in rows:
+            at[row + 1] += 1
+        at = np.cumsum(at)
+        after = np.empty_like(order)
+        for i in order:
+            after[at[rows[i]]] = i
+            at[rows[i]] += 1
+        order = after
+    return order
+
+
+# --- patterns ---------------------------------------------------------------------------------
+
+
+@numba.njit(nogil=True)
+def add(keys, counts, key, n):
+    """Add n to the count of a key in a hash table; returns whether the key is new there."""
+    mask = np.uint64(len(keys) - 1)
+    at = ((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
+    while keys[at] != key and keys[at] >= 0:
+        at = (at + np.uint64(1)) & mask
+    new = keys[at] < 0
+    keys[at] = key
+    counts[at] += n
+    return new
+
+
+@numba.njit(nogil=True)
+def add_all(keys, counts, code, times, factor):
+    """Add factor × times for each code that is not negative; returns how many keys are new."""
+    new = 0
+    for i in range(len(code)):
+        if code[i] >= 0:
+            new += add(keys, counts, code[i], factor * times[i])
+    return new
+
+
+@numba.njit(nogil=True)
+def with_room(keys, counts, n):
+    """The hash table, made larger if need be so that n keys fill at most half of it."""
+    size = len(keys)
+    while size < 2 * n:
+        size *= 2
+    if size == len(keys):
+        return keys, counts
+    more_keys, more_counts = np.full(size, -1, np.int64), np.zeros(size, np.int64)
+    for i in range(len(keys)):
+        if keys[i] >= 0:
+            add(more_keys, more_counts, keys[i], counts[i])
+    return more_keys, more_counts
+
+
+@numba.njit(nogil=True)
+def add_levels(code, column, shift, laid, part):
+    """Add a field's part to the codes of pairs, by their levels."""
+    for i in range(len(code)):
+        code[i] += part[laid[column[i] + shift]]
+
+
+@kernel(
+    f"Tuple((i8[::1],i8[::1]))"
+    f"(i4[::1],i8,i8,{_A},i8[::1],{_B},i8[::1],{_TABLE},i8,b1[::1],i8[:,::1],i8)"
+)
+def count_patterns(
+    order, first, last, file_a, times_a, file_b, times_b, table, field, compared, parts, n_codes
+):
+    """Pattern codes of the pairs of one join and how often they occur.
+
+    A record stands for as many as `times` says. The code is the sum of `parts[field, level]`; a
+    negative one is not counted. Fields that are not compared differ.
+    """
+    codes_a, _, from_b, to_b = file_a
+    codes_b, posts, start = file_b
+    base = table[3]
+    n_fields, n_b, n_slots = codes_a.shape[1], len(posts), base[-1]
+    laid = np.empty(2 * n_slots, np.uint8)
+    blank(base, laid)
+    laid_row = np.full(n_fields, -1, np.int32)
+    any_level = np.ones(256, np.bool_)
+    lows, highs = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
+    level_of = np.empty(len(start), np.uint8)
+    codes, joined = np.empty((n_fields, n_b), np.int32), np.empty(n_b, np.int64)
+    code, times_at = np.empty(n_b, np.int64), np.empty(n_b, np.int64)
+    keys, counts, used = np.full(1024, -1, np.int64), np.zeros(1024, np.int64), 0
+    run_row, run_to, n_at = np.int32(-2), np.int64(-1), 0
+    for o in range(first, last):
+        a = order[o]
+        if to_b[a] == from_b[a]:
+            continue
+        row = codes_a[a, field] if field >= 0 else np.int32(-1)
+        if row != run_row or to_b[a] != run_to:
+            run_row, run_to, n_at = row, to_b[a], 0
+            n_ranges = ranges_beside(
+                field, row, from_b[a], to_b[a], any_level, posts, start, table,
+                lows, highs, level_of,
+            )  # fmt: skip
+            for r in range(n_ranges):
+                for b in range(lows[r], highs[r]):
+                    joined[n_at] = parts[field, level_of[r]] if field >= 0 else 0
+                    times_at[n_at] = times_b[posts[b]]
+                    for j in range(n_fields):
+                        codes[j, n_at] = codes_b[b, j]
+                    n_at += 1
+        for i in range(n_at):
+            code[i] = joined[i]
+        for j in range(n_fields):
+            row = codes_a[a, j]
+            if j != field:
+                if compared[j]:
+                    lay(j, row, laid_row, table, laid)
+                add_levels(code[:n_at], codes[j], 0 if row >= 0 else n_slots, laid, parts[j])
+        keys, counts = with_room(keys, counts, min(used + n_at, n_codes))
+        used += add_all(keys, counts, code[:n_at], times_at, times_a[a])
+    return keys[keys >= 0], counts[keys >= 0]
+
+
+@kernel(
+    f"Tuple((i8[::1],i8[::1]))"
+    f"(i8,i8,u8[::1],i8[::1],i4[:,::1],i4[:,::1],{_TABLE},f8[:,::1],f8,i8[:,::1])"
+)
+def sample_patterns(
+    first, last, pairs_before, from_b, codes_a, codes_b, table, weights, most, parts
+):  # fmt: skip
+    """Pattern codes of pairs drawn at random, draws first … last, that weigh no more than `most`.
+
+    Draw i is a fixed function of i, so that the same pairs are drawn whatever the pieces of work.
+    """
+    indptr, slots, levels, base = table
+    n_pairs = pairs_before[-1]
+    code = np.empty(last - first, np.int64)
+    for draw in range(first, last):
+        x = np.uint64(draw) * np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        x = (x ^ (x >> np.uint64(31))) % n_pairs
+        a = first_from(pairs_before, 0, len(pairs_before), x + np.uint64(1)) - 1
+        b = from_b[a] + np.int64(x - pairs_before[a])
+        at, total = 0, 0.0
+        for j in range(codes_a.shape[1]):
+            level = level_at(codes_a[a, j], codes_b[b, j], base[j + 1] - 1, indptr, slots, levels)
+            at += parts[j, level]
+            total += weights[j, level]
+        code[draw - first] = at if total <= most else -1
+    keys, counts = np.full(1024, -1, np.int64), np.zeros(1024, np.int64)
+    keys, counts = with_room(keys, counts, last - first)
+    add_all(keys, counts, code, np.ones(len(code), np.int64), 1)
+    return keys[keys >= 0], counts[keys >= 0]
