@@ -98,7 +98,6 @@ class LocalPairs:
             threshold=float(threshold),
             shares=counts / np.maximum(1, counts.sum(1, keepdims=True)),
             neighbours=self.tables.neighbours,
-            n_values=np.array([len(d.a.values) for d in self.dictionaries]),
             n_a=self.n_a,
             n_pairs=self.n_pairs,
             unions=self.tables.classes[2],

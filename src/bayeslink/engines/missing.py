@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bayeslink.patterns import Floats, Ints
 
 PRESENT, MISSING, EITHER = 0, 1, 2
-_ALL_CLASSES = 10  # fields up to which every set of missing fields is a class of its own
+_ALL_CLASSES = 11  # fields (and a flag) up to which every set of missing ones is its own class
 _MAX_CLASSES = 32  # classes of a file beyond that; the rarer ones are thrown together
 
 

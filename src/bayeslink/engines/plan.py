@@ -20,7 +20,7 @@ class PlannedJoin:
     levels: tuple[str, ...]  # levels at which it joins, in some pairs at least
     looks: tuple[str, ...]  # fields looked up for all pairs visited
     expected: float  # pairs visited, from the level counts
-    visited: int | None  # pairs visited; None before the search
+    visited: int | None  # pairs visited, as counted; None before the search
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class SearchPlan:
     def skipped(self) -> float:
         """Share of the pairs in scope that is never visited."""
         seen = self.expected if self.visited is None else self.visited
-        return 1 - seen / max(1, self.n_pairs)
+        return max(0.0, 1 - seen / max(1, self.n_pairs))
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -115,10 +115,14 @@ def _lines(plan: SearchPlan) -> list[str]:
     if not plan.joins:
         lines.append("No pair can be: nothing is visited.")
     for join in plan.joins:
-        where = f"{join.field}: {' or '.join(join.levels)}" if join.field else "every pair"
+        where = f"join on {join.field}: {' or '.join(join.levels)}"
+        if join.field is None:
+            where = "every pair"
+            if len(plan.joins) > 1:
+                where += " that lacks so much, or is in so small a block, that joins do not pay"
         looks = f"; then looks at {', '.join(join.looks)}" if join.looks else ""
         seen = "" if join.visited is None else f", visited {join.visited:,}"
-        lines += [f"join on {where}{looks}", f"    expected {join.expected:,.0f} pairs{seen}"]
+        lines += [f"{where}{looks}", f"    expected {join.expected:,.0f} pairs{seen}"]
     found = "" if plan.listed is None else f" {plan.listed:,} are above the threshold."
     lines += ["", f"{100 * plan.skipped:.4f} % of the pairs are never visited.{found}"]
     if plan.unused and plan.joins and all(join.field for join in plan.joins):

@@ -6,9 +6,9 @@ most Σ c_j. So if Σ c_j ≤ threshold, every pair above the threshold is caugh
 visiting the caught pairs finds all of them. That is the whole proof. Only levels above 1 can be
 caught, as only they are in the level tables, so no cap is below the weight of level 1.
 
-Lower caps catch more pairs; how many is known from the level counts. The caps are those that cost
-least subject to Σ c_j ≤ threshold: a knapsack with one choice a field. Where none will do, or they
-would catch most pairs, the join of all of A with all of B catches every pair.
+Lower caps catch more pairs; how many is known from the level counts. The caps are those that catch
+fewest subject to Σ c_j ≤ threshold: a knapsack with one choice a field. Where none will do, or
+they would catch most pairs, the join of all of A with all of B catches every pair.
 
 What is missing in either record is known before they are compared. Each set of missing fields (a
 *union* of what a record of A and one of B lack) has caps of its own, with only those levels that
@@ -38,15 +38,15 @@ from bayeslink.fields import Field
 from bayeslink.patterns import Floats, Ints
 
 _MAX_LOOKS = 4
-_SCAN_FROM = 0.5  # cost, in visits of all pairs, from which all may as well be visited
+_SCAN_FROM = 0.5  # share of pairs caught from which all may as well be visited
 # Caps of a field, and states of the knapsack; beyond that some are left out, which costs a better
 # plan and nothing else.
 _MAX_CAPS, _MAX_STATES = 16, 512
 _TYPICAL = 8  # kinds of pair, the most frequent, by which looks are chosen
 _TRIED = 8  # fields that are tried as looks
-# Rough times, in nanoseconds: to gather a candidate, to visit it, to look it up in one more field,
-# to lay out one neighbour of a value for looking up, and to compare in full.
-_GATHER, _LOOK, _LAY, _COMPARE = 10.0, 1.0, 2.0, 200.0
+# Rough times, in nanoseconds: to look a pair up in one more field, to lay out one neighbour of a
+# value for looking up, and to compare a pair in full.
+_LOOK, _LAY, _COMPARE = 1.0, 2.0, 200.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,6 @@ class Problem:
     threshold: float
     shares: Floats  # of pairs with both values present, at each level
     neighbours: Floats  # values of B above level 1 beside a record of A, on average, by field
-    n_values: Ints  # distinct values of A, by field
     n_a: int
     n_pairs: int
     unions: Unions  # the last column of its states: whether to visit the pairs anyway
@@ -106,7 +105,7 @@ Kinds = list[tuple[Floats, Floats]]  # room and number of pairs, for each kind o
 
 
 def choose_caps(problem: Problem) -> Caps:
-    """The caps of each union that are cheapest to visit."""
+    """The caps of each union that catch fewest pairs."""
     n_fields, states = len(problem.fields), problem.unions.states
     choices = [[_choices(problem, j, state) for state in range(3)] for j in range(n_fields)]
     caps, every = np.full((len(states), n_fields), np.inf), np.zeros(len(states), np.bool_)
@@ -121,15 +120,14 @@ def choose_caps(problem: Problem) -> Caps:
 
 
 def _choices(problem: Problem, j: int, state: int) -> tuple[Floats, Floats]:
-    """The caps that field j can have in pairs of this state, and what visiting the caught costs."""
+    """The caps that field j can have in pairs of this state, and the share of pairs they catch."""
     w = problem.levels(j)
     if state == MISSING:
         return w[:1], np.zeros(1)
     above, shares = w[2:], problem.shares[j, 2 : len(w)]
     floor = w[1] if state == PRESENT else w[:2].max()
     caps = _thinned(np.unique(np.append(above[above > floor], floor)), _MAX_CAPS)
-    cost = 1 + _GATHER * problem.n_values[j] / max(1, problem.n_a)
-    return caps, cost * np.array([shares[above > cap].sum() for cap in caps])
+    return caps, np.array([shares[above > cap].sum() for cap in caps])
 
 
 def _thinned(values: NDArray[Any], most: int) -> NDArray[Any]:
@@ -140,19 +138,20 @@ def _thinned(values: NDArray[Any], most: int) -> NDArray[Any]:
 
 
 def _knapsack(options: list[tuple[Floats, Floats]], least: float) -> list[int] | None:
-    """One choice of (cap, cost) a field: the cheapest with Σ caps ≤ least, if it is cheap at all.
+    """Which (cap, share) to choose of each field: the least Σ share with Σ cap ≤ least.
 
-    Goes through the fields, keeping the states that no other beats in both sum and cost.
+    None if there is none, or none that catches few. Goes through the fields, keeping the states
+    that no other beats in both sums.
     """
-    sums, costs, kept = np.zeros(1), np.zeros(1), []
-    for cap, cost in options:
-        sums, costs = np.add.outer(sums, cap).ravel(), np.add.outer(costs, cost).ravel()
-        order = np.lexsort((sums, costs))
-        lowest = np.minimum.accumulate(sums[order])
+    caps, shares, kept = np.zeros(1), np.zeros(1), []
+    for cap, share in options:
+        caps, shares = np.add.outer(caps, cap).ravel(), np.add.outer(shares, share).ravel()
+        order = np.lexsort((caps, shares))
+        lowest = np.minimum.accumulate(caps[order])
         keep = _thinned(order[np.append(True, lowest[1:] < lowest[:-1])], _MAX_STATES)
-        sums, costs = sums[keep], costs[keep]
+        caps, shares = caps[keep], shares[keep]
         kept.append(keep)
-    good = np.flatnonzero((sums <= least) & (costs < _SCAN_FROM))
+    good = np.flatnonzero((caps <= least) & (shares < _SCAN_FROM))
     if not len(good):
         return None
     chosen, at = [], int(good[0])
