@@ -45,6 +45,7 @@ class _Graph:
 
     order: NDArray[np.int64]
     indptr: NDArray[np.int64]
+    rows: Rows
     columns: Rows
     scores: Floats
 
@@ -77,14 +78,12 @@ def assign(
         price_b[:] = start[2]
     _solve(graph, match_a, match_b, price_a, price_b)
     chosen = _chosen(graph, match_a)
-    tied = np.zeros(len(chosen), bool)
-    if len(chosen):
-        tight = _tight_edges(graph, n_a, price_a, price_b)
-        tied = _ambiguous(graph, tight, chosen, price_a, price_b)
-        if tied.any() and keys is not None:
-            _choose_by_key(graph, tight, tied, chosen, match_a, (price_a, price_b), keys)
-            chosen = _chosen(graph, match_a)
-            tied = _ambiguous(graph, tight, chosen, price_a, price_b)
+    contested = _contested(graph, price_a, price_b)
+    tied = _ambiguous(graph, contested, chosen, price_a, price_b)
+    if tied.any() and keys is not None:
+        _choose_by_key(graph, contested, chosen[tied], match_a, (price_a, price_b), keys)
+        chosen = _chosen(graph, match_a)
+        tied = _ambiguous(graph, contested, chosen, price_a, price_b)
     value = float(graph.scores[chosen].sum())
     slack = price_a[a] + price_b[b] - scores
     return Assignment(
@@ -99,9 +98,14 @@ def assign(
 
 
 def _graph(a: Rows, b: Rows, scores: Floats, n_a: int) -> _Graph:
-    order = np.lexsort((b, a))
+    pair = (a.astype(np.int64) << 32) | b
+    if (pair[1:] >= pair[:-1]).all():
+        order = np.arange(len(pair))
+    else:
+        order = np.argsort(pair, kind="stable")
     indptr = np.concatenate([[0], np.cumsum(np.bincount(a, minlength=n_a))]).astype(np.int64)
-    return _Graph(order, indptr, b[order].astype(np.int32), np.asarray(scores[order], np.float64))
+    rows, columns = (side[order].astype(np.int32) for side in (a, b))
+    return _Graph(order, indptr, rows, columns, np.asarray(scores[order], np.float64))
 
 
 def _solve(graph: _Graph, match_a: Rows, match_b: Rows, price_a: Floats, price_b: Floats) -> None:
@@ -112,23 +116,22 @@ def _solve(graph: _Graph, match_a: Rows, match_b: Rows, price_a: Floats, price_b
     augment(graph.indptr, graph.columns, graph.scores, *state)
 
 
-def _rows_of_edges(graph: _Graph) -> Rows:
-    return np.repeat(np.arange(len(graph.indptr) - 1, dtype=np.int32), np.diff(graph.indptr))
-
-
 def _chosen(graph: _Graph, match_a: Rows) -> NDArray[np.int64]:
     """Positions (among the sorted edges) of the matched ones."""
-    return np.flatnonzero(match_a[_rows_of_edges(graph)] == graph.columns)
+    return np.flatnonzero(match_a[graph.rows] == graph.columns)
 
 
-def _tight_edges(graph: _Graph, n_a: int, price_a: Floats, price_b: Floats) -> NDArray[np.int64]:
-    slack = price_a[_rows_of_edges(graph)] + price_b[graph.columns] - graph.scores
-    return np.flatnonzero(slack <= _TIGHT * np.maximum(1.0, graph.scores))
+def _contested(graph: _Graph, price_a: Floats, price_b: Floats) -> NDArray[np.int64]:
+    """Tight edges that share a record with another: where optimal assignments may differ."""
+    slack = price_a[graph.rows] + price_b[graph.columns] - graph.scores
+    tight = np.flatnonzero(slack <= _TIGHT * np.maximum(1.0, graph.scores))
+    rows, columns = graph.rows[tight], graph.columns[tight]
+    return tight[(np.bincount(rows)[rows] > 1) | (np.bincount(columns)[columns] > 1)]
 
 
 def _ambiguous(
     graph: _Graph,
-    tight: NDArray[np.int64],
+    contested: NDArray[np.int64],
     chosen: NDArray[np.int64],
     price_a: Floats,
     price_b: Floats,
@@ -139,31 +142,39 @@ def _ambiguous(
     Two of them differ by alternating cycles, or alternating paths between records of price 0. In
     the graph with chosen edges directed from B to A, other tight edges from A to B, and one extra
     node through which paths between price-0 records close, all of these are directed cycles: an
-    edge lies on one exactly if both its ends are in one strong component.
+    edge lies on one exactly if both its ends are in one strong component. A tight edge that shares
+    no record with another can only be dropped, if it is worth nothing.
     """
-    n_a, n_b = len(price_a), len(price_b)
-    rows, columns = _rows_of_edges(graph), graph.columns + n_a
-    others = np.setdiff1d(tight, chosen, assume_unique=True)
-    in_a, in_b = np.zeros(n_a, bool), np.zeros(n_b, bool)
-    in_a[rows[chosen]], in_b[graph.columns[chosen]] = True, True
-    free_a, free_b = price_a <= _TIGHT, price_b <= _TIGHT
-    hub = n_a + n_b
-    a, b = np.arange(n_a), np.arange(n_b) + n_a
-    to_hub = np.concatenate([a[in_a & free_a], b[~in_b & free_b]])
-    from_hub = np.concatenate([a[~in_a & free_a], b[in_b & free_b]])
-    full = np.full(hub + 1, hub)
-    tails = np.concatenate([columns[chosen], rows[others], to_hub, full[: len(from_hub)]])
-    heads = np.concatenate([rows[chosen], columns[others], full[: len(to_hub)], from_hub])
+    tied = (price_a[graph.rows[chosen]] <= _TIGHT) & (price_b[graph.columns[chosen]] <= _TIGHT)
+    if not len(contested):
+        return tied
+    records_a, a = np.unique(graph.rows[contested], return_inverse=True)
+    records_b, b = np.unique(graph.columns[contested], return_inverse=True)
+    b = b + len(records_a)
+    hub = len(records_a) + len(records_b)
+    free = np.concatenate([price_a[records_a], price_b[records_b]]) <= _TIGHT
+    linked = np.isin(contested, chosen, assume_unique=True)
+    matched = np.zeros(hub, bool)
+    matched[a[linked]] = matched[b[linked]] = True
+    of_a = np.arange(hub) < len(records_a)
+    to_hub, from_hub = (
+        np.flatnonzero(free & (matched == of_a)),
+        np.flatnonzero(free & (matched != of_a)),
+    )
+    full = np.full(hub, hub)
+    tails = np.concatenate([b[linked], a[~linked], to_hub, full[: len(from_hub)]])
+    heads = np.concatenate([a[linked], b[~linked], full[: len(to_hub)], from_hub])
     adjacency = sparse.csr_array((np.ones(len(tails), np.int8), (tails, heads)), (hub + 1,) * 2)
     _, component = connected_components(adjacency, connection="strong")
-    return np.asarray(component[rows[chosen]] == component[columns[chosen]])
+    on_cycle = component[a[linked]] == component[b[linked]]
+    tied[np.searchsorted(chosen, contested[linked])] = on_cycle
+    return tied
 
 
 def _choose_by_key(
     graph: _Graph,
-    tight: NDArray[np.int64],
-    tied: NDArray[np.bool_],
-    chosen: NDArray[np.int64],
+    contested: NDArray[np.int64],
+    tied: NDArray[np.int64],
     match_a: Rows,
     prices: tuple[Floats, Floats],
     keys: Keys,
@@ -174,20 +185,19 @@ def _choose_by_key(
     positive price must stay covered, so covering them outweighs any sum of keys.
     """
     n_a, n_b = (len(p) for p in prices)
-    rows = _rows_of_edges(graph)
-    ends = rows[tight], graph.columns[tight] + n_a
-    links = sparse.csr_array((np.ones(len(tight), np.int8), ends), (n_a + n_b,) * 2)
+    ends = graph.rows[contested], graph.columns[contested] + n_a
+    links = sparse.csr_array((np.ones(len(contested), np.int8), ends), (n_a + n_b,) * 2)
     _, component = connected_components(links, directed=False)
-    with_ties = np.unique(component[rows[chosen[tied]]])
-    tight = tight[np.isin(component[rows[tight]], with_ties)]
-    a, b = rows[tight], graph.columns[tight]
+    with_ties = np.zeros(n_a + n_b, bool)
+    with_ties[component[graph.rows[tied]]] = True
+    open_ = contested[with_ties[component[graph.rows[contested]]]]
+    a, b = graph.rows[open_], graph.columns[open_]
     mixed = mix64(keys[0][a] + keys[1][b])
     size = int(np.bincount(component).max())
     bits = max(12, 44 - 2 * math.ceil(math.log2(size + 1)))
     luck = (mixed >> np.uint64(64 - bits)).astype(np.float64) + 1
     needed = (prices[0][a] > _TIGHT).astype(float) + (prices[1][b] > _TIGHT)
     second = _graph(a, b, luck + needed * 2.0**bits * (size + 1), n_a)
-    affected = np.isin(component[:n_a], with_ties)
     again_a, again_b = np.full(n_a, -1, np.int32), np.full(n_b, -1, np.int32)
     _solve(second, again_a, again_b, np.zeros(n_a), np.zeros(n_b))
-    match_a[affected] = again_a[affected]
+    match_a[a] = again_a[a]

@@ -144,13 +144,17 @@ class Candidates:
 
     A pair that is not in the list had a weight of at most `listed_to` when the list was made. The
     list serves new weights if no pattern that could be outside it is above the new threshold.
+    Where there are few patterns, weights are worked out by pattern and looked up by pair.
     """
 
     def __init__(self, source: PairSource, slack: float = 2.0) -> None:
         self.source = source
         self.slack = slack
         self.searches = 0
+        self._n_levels = [field.n_levels for field in source.fields]
+        self._few_patterns = bool(np.prod([k + 1.0 for k in self._n_levels]) <= _GRID)
         self._pairs: Pairs | None = None
+        self._pattern: Ints = np.zeros(0, np.int64)  # of each pair, where there are few
         self._weights: Floats = np.zeros((0, 0))
         self._listed_to = np.inf
 
@@ -161,20 +165,34 @@ class Candidates:
             self._weights = weights.copy()
             self._pairs = self.source.pairs_above(weights, self._listed_to)
             self.searches += 1
-        w = sum_weights(weights, self._pairs.levels)
+            if self._few_patterns:
+                self._pattern = self._patterns_of(self._pairs.levels)
+        if self._few_patterns:
+            w = self._by_pattern(weights)[self._pattern]
+        else:
+            w = sum_weights(weights, self._pairs.levels)
         keep = np.flatnonzero(w > threshold)
         return self._pairs.take(keep), w[keep]
 
     def _covers(self, weights: Floats, threshold: float) -> bool:
-        n_levels = [field.n_levels for field in self.source.fields]
-        change = [(weights - self._weights)[j, : k + 1].max() for j, k in enumerate(n_levels)]
+        change = [(weights - self._weights)[j, : k + 1].max() for j, k in enumerate(self._n_levels)]
         if self._listed_to + sum(change) <= threshold:
             return True
-        if np.prod([k + 1.0 for k in n_levels]) > _GRID:
+        if not self._few_patterns:
             return False
-        old, new = np.zeros(1), np.zeros(1)
-        for j, k in enumerate(n_levels):
-            old = np.add.outer(old, self._weights[j, : k + 1]).ravel()
-            new = np.add.outer(new, weights[j, : k + 1]).ravel()
-        outside = old <= self._listed_to
-        return not bool(np.any(outside & (new > threshold)))
+        outside = self._by_pattern(self._weights) <= self._listed_to
+        return not bool(np.any(outside & (self._by_pattern(weights) > threshold)))
+
+    def _by_pattern(self, weights: Floats) -> Floats:
+        """Weight of every possible pattern, added field by field as `sum_weights` does."""
+        total: Floats = np.zeros(1)
+        for j, k in enumerate(self._n_levels):
+            total = np.add.outer(total, weights[j, : k + 1]).ravel()
+        return total
+
+    def _patterns_of(self, levels: NDArray[np.uint8]) -> Ints:
+        """Number of each pair's pattern, in the order of `_by_pattern`."""
+        pattern = np.zeros(len(levels), np.int64)
+        for j, k in enumerate(self._n_levels):
+            pattern = pattern * (k + 1) + levels[:, j]
+        return pattern
