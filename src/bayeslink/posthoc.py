@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
 
@@ -21,18 +22,24 @@ from bayeslink.model import Parameters
 from bayeslink.patterns import Floats, Ints, Pairs, PairSource, sum_weights
 from bayeslink.penalized import Mode
 
-MAX_PAIRS = 2500  # candidate pairs in a block, where w0 is chosen
-# Where w0 is chosen, pairs are first listed down to odds of exp(−FLOOR) at the fit's weights, then
-# further while no block exceeds the budget and no more than LISTED pairs a record are expected.
-FLOOR = 10.0
+# Where w0 is chosen: candidate pairs in a block, or in all for each record of either
+# file. Larger blocks are drawn by moves, at a cost in proportion to their pairs, so that
+# size alone is no reason to leave a pair out.
+MAX_PAIRS = 2500
+PAIRS_A_RECORD = 0.5
+# Pairs are listed down to θ − 2.5 first, and lower step by step while the budget is not used up and
+# no more than LISTED pairs a record are expected.
+STEP = 2.5
 LISTED = 20
 # Pairs that the fit could link at a cost of less than CEILING in its objective are never left out,
-# whatever the size of their block.
+# whatever the budget.
 CEILING = 2.0
+_ASIDE = 5  # pairs a record listed to work out what was set aside; beyond, as if independent
+_FEW = 1_000_000  # pairs that are listed in any case
 _GRID, _BIN = 100_000, 0.01  # patterns told apart, and width of the bins beyond
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Blocks:
     """Candidate pairs, grouped into post-hoc blocks; what `sample` takes."""
 
@@ -74,12 +81,25 @@ class Blocks:
         """Links expected among the pairs left out, with m, u and θ held at the fit's values.
 
         Each pair left out would link with odds of exp(w − θ), were there no rivals: for a fixed θ
-        the sum is an upper bound. It takes no account of what is uncertain about m and u.
+        the sum is an upper bound. It takes no account of what is uncertain about m and u. The sum
+        is over the pairs themselves as far down as they can be listed, and below that as if fields
+        were independent.
         """
-        patterns = self.pairs.pattern_counts()
-        w = sum_weights(self.parameters.log_weights, patterns.levels)
-        out = w <= self.w0
-        return float((patterns.counts[out] * np.exp(w[out] - self.theta)).sum())
+        return self._set_aside
+
+    @cached_property
+    def _set_aside(self) -> float:
+        pairs, log_weights = self.pairs, self.parameters.log_weights
+        w, n = _expected_by_weight(pairs, log_weights)
+        most = max(_FEW, _ASIDE * (pairs.n_a + pairs.n_b))
+        floor = (
+            -math.inf if pairs.n_pairs <= most else float(w[np.cumsum(n[::-1])[::-1] > most].max())
+        )
+        below = float((n * np.exp(w - self.theta))[w <= min(floor, self.w0)].sum())
+        if floor >= self.w0:
+            return below
+        listed = sum_weights(log_weights, pairs.pairs_above(log_weights, floor).levels)
+        return below + float(np.exp(listed[listed <= self.w0] - self.theta).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +131,11 @@ def posthoc_blocks(
     ----------
     w0
         The threshold, in natural logs; -inf keeps every pair. Without it, the smallest that keeps
-        every block within the budget is taken; pairs that may well be links, at a cost of less
-        than 2 against the fit, stay in whatever the size of their block.
+        to the budget is taken; pairs that may well be links, at a cost of less than 2 against the
+        fit, stay in whatever the budget.
     max_pairs, max_records
-        The budget: candidate pairs in a block (2,500 unless given), or records of either file.
+        The budget: candidate pairs in a block, or records of either file. Unless given, 2,500
+        pairs in a block, or in all one pair for every two records, whichever lets in more.
     links, nonlinks
         Pairs (id_a, id_b) known to be links and non-links, from clerical review for example. They
         hold with probability one.
@@ -252,21 +273,22 @@ def _choose_w0(
     known: Pairs,
     barred: Pairs,
 ) -> tuple[Pairs, Floats, float, str]:
-    """The smallest w0 whose blocks keep to the budget; pairs nearly as good as the fit's stay in.
+    """The smallest w0 that keeps to the budget; pairs nearly as good as the fit's stay in.
 
     The fit's dual prices say what a pair would cost: its records' prices less w − θ.
-    Pairs are listed down to a floor, which is lowered until a block exceeds the budget, all pairs
-    are listed, or there would be too many to list.
+    Pairs are listed down to a floor, which is lowered until the budget is used up, all pairs are
+    listed, or there would be too many to list.
     """
     from bayeslink.kernels.components import first_overflow
 
+    in_all = 0
     if max_pairs is None and max_records is None:
-        max_pairs = MAX_PAIRS
+        max_pairs, in_all = MAX_PAIRS, int(PAIRS_A_RECORD * (pairs.n_a + pairs.n_b))
     no_limit = np.iinfo(np.int64).max
     limits = ((max_pairs, "pairs"), (max_records, "records of either file"))
-    budget = " and ".join(f"{most:,} {what}" for most, what in limits if most)
+    budget = " and ".join(f"{most:,} {what}" for most, what in limits if most) + " in a block"
     log_weights = fit.parameters.log_weights
-    floor = fit.theta - FLOOR
+    floor = fit.theta - STEP
     while True:
         listed = pairs.pairs_above(log_weights, floor)
         w = sum_weights(log_weights, listed.levels)
@@ -276,16 +298,18 @@ def _choose_w0(
         n_kept = first_overflow(
             *ends, pairs.n_a, pairs.n_b, max_pairs or no_limit, max_records or no_limit
         )
+        if n_kept < in_all:
+            n_kept, budget = in_all, f"{in_all:,} pairs in all"
         if n_kept < len(w):
             break
         if len(listed) == pairs.n_pairs:
-            return candidates, w, -math.inf, "every pair is kept: no block exceeds the budget"
-        lower = floor - FLOOR / 2
-        if _expected_above(pairs, log_weights, lower) > LISTED * (pairs.n_a + pairs.n_b):
-            why = "no block exceeds the budget; lower would be too many pairs to list"
+            return candidates, w, -math.inf, "every pair is kept: that is within the budget"
+        lower = 2 * floor - fit.theta
+        if _expected_above(pairs, log_weights, lower) > max(_FEW, LISTED * (pairs.n_a + pairs.n_b)):
+            why = "within the budget; lower would be too many pairs to list"
             return candidates, w, floor, why
         floor = lower
-    w0, why = float(w[order[n_kept]]), f"smallest with at most {budget} in a block"
+    w0, why = float(w[order[n_kept]]), f"smallest with at most {budget}"
     keep = w > w0
     if w0 > fit.theta - CEILING:
         prices = fit.assignment.price_a[candidates.a] + fit.assignment.price_b[candidates.b]
@@ -299,6 +323,12 @@ def _choose_w0(
 
 def _expected_above(pairs: PairSource, log_weights: Floats, threshold: float) -> float:
     """About how many pairs have a weight above the threshold, if fields were independent."""
+    w, n = _expected_by_weight(pairs, log_weights)
+    return float(n[w > threshold].sum())
+
+
+def _expected_by_weight(pairs: PairSource, log_weights: Floats) -> tuple[Floats, Floats]:
+    """Weights, rising, and how many pairs would have them if fields were independent."""
     counts = pairs.level_counts()
     w: Floats = np.zeros(1)
     share: Floats = np.ones(1)
@@ -311,4 +341,5 @@ def _expected_above(pairs: PairSource, log_weights: Floats, threshold: float) ->
             values, at = np.unique(bins, return_inverse=True)
             w = _BIN * values.astype(np.float64)
             share = np.bincount(at, share).astype(np.float64)
-    return float(share[w > threshold].sum()) * counts.n_pairs
+    order = np.argsort(w, kind="stable")
+    return w[order], share[order] * counts.n_pairs

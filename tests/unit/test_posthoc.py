@@ -14,7 +14,7 @@ from bayeslink.assignment import assign
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.model import Parameters
 from bayeslink.patterns import Pairs
-from bayeslink.posthoc import CEILING, FLOOR, MAX_PAIRS
+from bayeslink.posthoc import CEILING, MAX_PAIRS, STEP
 from tests import oracles
 
 FIELDS = [bl.levenshtein("name"), bl.exact("year"), bl.exact("town")]
@@ -195,7 +195,7 @@ def test_the_reason_names_the_budget(case, budget, words):
 
 
 def test_w0_may_lie_far_below_theta_if_blocks_stay_small(case):
-    assert case.blocks(theta=14.0, max_pairs=1000).w0 < 14.0 - FLOOR
+    assert case.blocks(theta=14.0, max_pairs=1000).w0 < 14.0 - 4 * STEP
 
 
 def test_every_pair_is_kept_if_all_fit(case, monkeypatch):
@@ -207,10 +207,10 @@ def test_every_pair_is_kept_if_all_fit(case, monkeypatch):
 
 
 def test_no_more_pairs_are_listed_than_a_few_a_record(case, monkeypatch):
-    """Down to odds of exp(−FLOOR), and step by step further while it is not too many."""
-    steps = [14.0 - FLOOR, 14.0 - 1.5 * FLOOR]
-    expected = posthoc._expected_above(case.pairs, case.fit.parameters.log_weights, steps[1])
-    for w0, most in zip(steps, (0, expected), strict=True):
+    """Down to odds of exp(−STEP), and step by step further while it is not too many."""
+    monkeypatch.setattr(posthoc, "_FEW", 0)
+    for w0 in (14.0 - 4 * STEP, 14.0 - 8 * STEP):
+        most = posthoc._expected_above(case.pairs, case.fit.parameters.log_weights, w0)
         monkeypatch.setattr(posthoc, "LISTED", most / (40 + 55))
         blocks = case.blocks(theta=14.0, max_pairs=10**9)
         assert blocks.w0 == w0
@@ -262,6 +262,40 @@ def test_2500_pairs_unless_told():
         blocks = bl.posthoc_blocks(pairs, replace(fit, theta=w + 5))
         assert blocks.n_candidates == kept
         assert MAX_PAIRS == 2500
+
+
+def test_larger_blocks_are_let_in_while_there_are_few_pairs_in_all(case, monkeypatch):
+    """The budget of a block gives way to that of all pairs, where that lets in more."""
+    monkeypatch.setattr(posthoc, "MAX_PAIRS", 3)
+    strict = case.blocks(theta=10.0, max_pairs=3)
+    weights = sorted(case.weights.values(), reverse=True)
+    for share in (0.0, 0.5, 1.0):
+        monkeypatch.setattr(posthoc, "PAIRS_A_RECORD", share)
+        blocks, most = case.blocks(theta=10.0), int(share * (40 + 55))
+        if most <= strict.n_candidates:
+            assert listed(blocks) == listed(strict)
+        else:
+            assert blocks.w0 == pytest.approx(weights[most], abs=1e-12)
+            assert set(listed(blocks)) == case.above(blocks.w0)
+            assert blocks.why == f"smallest with at most {most} pairs in all"
+            assert blocks.n_pairs_in_block.max() > 3
+
+
+def test_set_aside_is_summed_over_the_pairs_that_can_be_listed_and_estimated_below(
+    case, monkeypatch
+):
+    blocks = case.blocks(2.0)
+    whole = sum(math.exp(w - THETA) for w in case.weights.values() if w <= 2.0)
+    assert blocks.set_aside() == pytest.approx(whole)
+    monkeypatch.setattr(posthoc, "_FEW", 0)
+    w, n = posthoc._expected_by_weight(case.pairs, case.fit.parameters.log_weights)
+    for a_record in (0.0, 1.0, 4.0):
+        monkeypatch.setattr(posthoc, "_ASIDE", a_record)
+        above = [x for x in w if n[w >= x].sum() <= a_record * (40 + 55)]
+        floor = max(x for x in w if x not in above)
+        estimated = (n * np.exp(w - THETA))[w <= min(floor, 2.0)].sum()
+        counted = sum(math.exp(x - THETA) for x in case.weights.values() if floor < x <= 2.0)
+        assert case.blocks(2.0).set_aside() == pytest.approx(estimated + counted, rel=1e-9)
 
 
 # --- known pairs ------------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -61,6 +63,16 @@ class SearchPlan:
         """Share of the pairs in scope that is never visited."""
         seen = self.expected if self.visited is None else self.visited
         return max(0.0, 1 - seen / max(1, self.n_pairs))
+
+    def summary(self) -> dict[str, Any]:
+        """The search in a few numbers."""
+        return {
+            "threshold": self.threshold if math.isfinite(self.threshold) else None,
+            "joins": [join.field or "every pair" for join in self.joins],
+            "visited": self.visited,
+            "never_visited": self.skipped,
+            "listed": self.listed,
+        }
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
