@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import bayeslink as bl
-from benchmarks.measure import phase
+from benchmarks.measure import load_kernels, phase
 
 NAME = "all pairs by size"
 SIZES = (10_000, 20_000, 40_000, 80_000, 160_000, 320_000, 1_000_000)
@@ -31,10 +31,7 @@ FIELDS = (
 
 
 def measure(n: int) -> None:
-    import bayeslink.kernels.matching
-    import bayeslink.kernels.sampling
-    import bayeslink.kernels.scan
-    import bayeslink.kernels.search  # noqa: F401 - compiled or loaded before the clock starts
+    load_kernels()
     from bayeslink.settings import parse_on
     from bayeslink.simulation import write_simulation
 
@@ -66,9 +63,7 @@ def measure(n: int) -> None:
                 facts["interval"] = post.interval()
             with phase(NAME, "Bayes estimate", n=n):
                 decision = post.estimate()
-            found = bl.evaluate(
-                pairs.table(blocks.candidates.take(decision.links), {}), truth
-            )
+            found = bl.evaluate(pairs.table(blocks.candidates.take(decision.links), {}), truth)
             whole |= {"recall": round(found.recall, 4), "precision": round(found.precision, 4)}
             whole |= {"expected_false": round(decision.expected_false)}
             whole |= {"false": found.false_links, "warning": post.warning()}

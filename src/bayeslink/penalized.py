@@ -161,8 +161,8 @@ def penalty_path(
         return found
 
     n = len(values)
+    up = follow(list(range(n)))  # first: what is listed for a small θ serves the larger ones
     down = follow(list(reversed(range(n))))
-    up = follow(list(range(n)))
     fits = [_best(problems[i], [up[i], down[i]]) for i in range(n)]
     return PenaltyPath(
         values,

@@ -1,24 +1,120 @@
-"""Compiled code: arrays in, arrays out. Each kernel has a plain oracle in the tests."""
+"""Compiled code: arrays in, arrays out. Each kernel has a plain oracle in the tests.
+
+Kernels are compiled when first called, and kept on disk for later processes: beside the source, or
+in the user's cache directory where the package is installed read-only. `prepare` compiles all that
+a linkage needs, in several processes at once, and says what is being waited for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numba
 
+# What each process compiles when nothing is there yet; the first group is this process's own.
+_GROUPS = (("distances", "tables", "scan", "matching", "components"), ("sampling",), ("search",))
+MODULES = tuple(name for group in _GROUPS for name in group)
+_LOCK = Lock()
 
-def kernel(signature: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Compile for `signature` without the interpreter lock, cached on disk where possible.
 
-    Numba looks for a writable cache beside the source, then in the user's cache directory; with
-    neither (a read-only install and no home) it refuses, and the kernel is compiled in memory.
-    """
+class Kernel:
+    """A function that is compiled for one signature when first called."""
 
-    def compile_it(function: Callable[..., Any]) -> Callable[..., Any]:
-        try:
-            return numba.njit(signature, nogil=True, cache=True)(function)
-        except RuntimeError:
-            return numba.njit(signature, nogil=True, cache=False)(function)
+    def __init__(self, function: Callable[..., Any], signature: Any, rare: bool) -> None:
+        functools.update_wrapper(self, function)
+        self.function, self.signature, self.rare = function, signature, rare
+        self._compiled: Callable[..., Any] | None = None
 
-    return compile_it
+    def __call__(self, *arguments: Any) -> Any:
+        return (self._compiled or self.compile())(*arguments)
+
+    def compile(self) -> Callable[..., Any]:
+        """The compiled function: from the cache, or made now.
+
+        Numba refuses to cache where there is nowhere to write (a read-only install and no home);
+        then the function is compiled in memory.
+        """
+        with _LOCK:
+            if self._compiled is None:
+                options = {"nogil": True, "cache": True}
+                try:
+                    self._compiled = numba.njit(self.signature, **options)(self.function)
+                except RuntimeError:
+                    self._compiled = numba.njit(self.signature, nogil=True)(self.function)
+        return self._compiled
+
+
+def kernel(signature: Any, *, rare: bool = False) -> Callable[[Callable[..., Any]], Kernel]:
+    """Make a function a kernel; a `rare` one is not among those that `prepare` compiles."""
+    return lambda function: Kernel(function, signature, rare)
+
+
+def prepare(say: Callable[[str], None]) -> None:
+    """Compile what a linkage needs, unless that was done before on this machine."""
+    stamp = _stamp()
+    if stamp is None:
+        say(
+            "nowhere to keep compiled code, so every run compiles it anew. "
+            "Set NUMBA_CACHE_DIR to a directory that you can write to."
+        )
+        return
+    if stamp.exists():
+        return
+    say("first run on this machine: compiling for its processor, once. About 20 seconds.")
+    code = "import sys, bayeslink.kernels as k; k.compile_modules(sys.argv[1:])"
+    others = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, *modules],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for modules in _GROUPS[1:]
+    ]
+    compile_modules(_GROUPS[0])
+    codes = [other.wait() for other in others]
+    if not any(codes):
+        stamp.touch()
+
+
+def compile_modules(names: Iterable[str]) -> None:
+    """Compile the kernels of these modules, but for the rare ones."""
+    for name in names:
+        for found in vars(import_module(f"bayeslink.kernels.{name}")).values():
+            if isinstance(found, Kernel) and not found.rare:
+                found.compile()
+
+
+def _stamp() -> Path | None:
+    """A file that is there once the kernels have been compiled here; None if none can be."""
+    import llvmlite.binding
+
+    here = Path(__file__).parent
+    facts = [sys.version, numba.__version__, llvmlite.binding.get_host_cpu_name()]
+    sources = [path.read_bytes() for path in sorted(here.glob("*.py"))]
+    digest = hashlib.sha256(b"\0".join([*map(str.encode, facts), *sources])).hexdigest()[:16]
+    for folder in (numba.config.CACHE_DIR, here / "__pycache__", _user_cache()):
+        if folder:
+            try:
+                Path(folder).mkdir(parents=True, exist_ok=True)
+            except OSError:
+                continue
+            if os.access(folder, os.W_OK):
+                return Path(folder) / f"bayeslink-{digest}.compiled"
+    return None
+
+
+def _user_cache() -> Path | None:
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bayeslink"
+    except RuntimeError:  # no home
+        return None

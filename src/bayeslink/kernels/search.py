@@ -401,7 +401,8 @@ def count_patterns(
 
 @kernel(
     f"Tuple((i8[::1],i8[::1]))"
-    f"(i8,i8,u8[::1],i8[::1],i4[:,::1],i4[:,::1],{_TABLE},f8[:,::1],f8,i8[:,::1])"
+    f"(i8,i8,u8[::1],i8[::1],i4[:,::1],i4[:,::1],{_TABLE},f8[:,::1],f8,i8[:,::1])",
+    rare=True,
 )
 def sample_patterns(
     first, last, pairs_before, from_b, codes_a, codes_b, table, weights, most, parts

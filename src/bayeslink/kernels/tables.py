@@ -99,7 +99,8 @@ def _position(rising, low, high, value):
 
 @kernel(
     "Tuple((i4[::1],i4[::1],u1[::1]))"
-    "(f8[::1],i4[::1],i8[::1],i8,i8,i4[::1],i8[::1],i4[::1],i8[::1],i4[::1],i8[::1],i8)"
+    "(f8[::1],i4[::1],i8[::1],i8,i8,i4[::1],i8[::1],i4[::1],i8[::1],i4[::1],i8[::1],i8)",
+    rare=True,
 )
 def close_sets(
     cuts, words_a, start_a, first, last, words_b, start_b, code_b, of_size, posts, post_start, limit
