@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bayeslink.assignment import Assignment, assign
 from bayeslink.errors import SettingsError
+from bayeslink.independence import Rivals, expected_above
 from bayeslink.model import (
     ByField,
     Parameters,
@@ -75,6 +76,7 @@ class PenalizedFit(Mode):
     modes: tuple[Mode, ...] = field(repr=False)
     prior: LinkCountPrior
     searches: int  # passes over all pairs in scope that the fit needed
+    rivals: Rivals  # pairs that weigh enough for a link and have none
 
     def _repr_html_(self) -> str:
         from bayeslink.report import charts
@@ -287,4 +289,14 @@ def _best(problem: _Problem, modes: Sequence[Mode]) -> PenalizedFit:
         modes=tuple(distinct),
         prior=problem.prior,
         searches=problem.candidates.searches,
+        rivals=_rivals(problem, top),
     )
+
+
+def _rivals(problem: _Problem, mode: Mode) -> Rivals:
+    pairs, log_weights = problem.pairs, mode.parameters.log_weights
+    above, _ = problem.candidates.above(log_weights, mode.theta)
+    code, linked = (p.a.astype(np.int64) * pairs.n_b + p.b for p in (above, mode.linked))
+    rivals = above.take(np.flatnonzero(~np.isin(code, linked, assume_unique=True)))
+    expected = expected_above(pairs, log_weights, mode.theta)
+    return Rivals(rivals, expected, mode.n_links, tuple(f.name for f in pairs.fields))

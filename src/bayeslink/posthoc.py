@@ -18,6 +18,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from bayeslink.errors import SettingsError
+from bayeslink.independence import expected_above, expected_by_weight
 from bayeslink.model import Parameters
 from bayeslink.patterns import Floats, Ints, Pairs, PairSource, sum_weights
 from bayeslink.penalized import Mode
@@ -35,8 +36,7 @@ LISTED = 20
 # whatever the budget.
 CEILING = 2.0
 _ASIDE = 5  # pairs a record listed to work out what was set aside; beyond, as if independent
-_FEW = 1_000_000  # pairs that are listed in any case
-_GRID, _BIN = 100_000, 0.01  # patterns told apart, and width of the bins beyond
+_FEW = 200_000  # pairs that are listed in any case
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Blocks:
     @cached_property
     def _set_aside(self) -> float:
         pairs, log_weights = self.pairs, self.parameters.log_weights
-        w, n = _expected_by_weight(pairs, log_weights)
+        w, n = expected_by_weight(pairs, log_weights)
         most = max(_FEW, _ASIDE * (pairs.n_a + pairs.n_b))
         floor = (
             -math.inf if pairs.n_pairs <= most else float(w[np.cumsum(n[::-1])[::-1] > most].max())
@@ -305,7 +305,7 @@ def _choose_w0(
         if len(listed) == pairs.n_pairs:
             return candidates, w, -math.inf, "every pair is kept: that is within the budget"
         lower = 2 * floor - fit.theta
-        if _expected_above(pairs, log_weights, lower) > max(_FEW, LISTED * (pairs.n_a + pairs.n_b)):
+        if expected_above(pairs, log_weights, lower) > max(_FEW, LISTED * (pairs.n_a + pairs.n_b)):
             why = "within the budget; lower would be too many pairs to list"
             return candidates, w, floor, why
         floor = lower
@@ -319,27 +319,3 @@ def _choose_w0(
             why += f", and {int(close.sum()):,} below it that cost the fit less than {CEILING:g}"
     at = np.flatnonzero(keep)
     return candidates.take(at), w[at], w0, why
-
-
-def _expected_above(pairs: PairSource, log_weights: Floats, threshold: float) -> float:
-    """About how many pairs have a weight above the threshold, if fields were independent."""
-    w, n = _expected_by_weight(pairs, log_weights)
-    return float(n[w > threshold].sum())
-
-
-def _expected_by_weight(pairs: PairSource, log_weights: Floats) -> tuple[Floats, Floats]:
-    """Weights, rising, and how many pairs would have them if fields were independent."""
-    counts = pairs.level_counts()
-    w: Floats = np.zeros(1)
-    share: Floats = np.ones(1)
-    for j, f in enumerate(pairs.fields):
-        levels = slice(0, f.n_levels + 1)
-        w = np.add.outer(w, log_weights[j, levels]).ravel()
-        share = np.outer(share, counts.counts[j, levels] / max(1, counts.n_pairs)).ravel()
-        if len(w) > _GRID:  # coarsen: sum the shares in bins of the weight
-            bins = np.round(w / _BIN).astype(np.int64)
-            values, at = np.unique(bins, return_inverse=True)
-            w = _BIN * values.astype(np.float64)
-            share = np.bincount(at, share).astype(np.float64)
-    order = np.argsort(w, kind="stable")
-    return w[order], share[order] * counts.n_pairs

@@ -1,6 +1,5 @@
 """Post-hoc blocks, against two loops over all pairs and a plain union-find."""
 
-import itertools
 import math
 from dataclasses import replace
 
@@ -12,6 +11,7 @@ import bayeslink as bl
 from bayeslink import posthoc
 from bayeslink.assignment import assign
 from bayeslink.errors import InputError, SettingsError
+from bayeslink.independence import expected_above, expected_by_weight
 from bayeslink.model import Parameters
 from bayeslink.patterns import Pairs
 from bayeslink.posthoc import CEILING, MAX_PAIRS, STEP
@@ -210,28 +210,12 @@ def test_no_more_pairs_are_listed_than_a_few_a_record(case, monkeypatch):
     """Down to odds of exp(−STEP), and step by step further while it is not too many."""
     monkeypatch.setattr(posthoc, "_FEW", 0)
     for w0 in (14.0 - 4 * STEP, 14.0 - 8 * STEP):
-        most = posthoc._expected_above(case.pairs, case.fit.parameters.log_weights, w0)
+        most = expected_above(case.pairs, case.fit.parameters.log_weights, w0)
         monkeypatch.setattr(posthoc, "LISTED", most / (40 + 55))
         blocks = case.blocks(theta=14.0, max_pairs=10**9)
         assert blocks.w0 == w0
         assert set(listed(blocks)) == case.above(w0)
         assert "too many pairs" in blocks.why
-
-
-@pytest.mark.parametrize("grid", [10**6, 10])
-def test_expected_number_of_pairs(case, monkeypatch, grid):
-    """As if fields were independent, level by level; in bins where there are many patterns."""
-    monkeypatch.setattr(posthoc, "_GRID", grid)
-    counts = case.pairs.level_counts().counts / case.pairs.n_pairs
-    weights = case.fit.parameters.log_weights
-    for threshold in (-100.0, -3.456, 0.123, 3.21, 50.0):
-        expected = sum(
-            math.prod(counts[j, h] for j, h in enumerate(levels)) * case.pairs.n_pairs
-            for levels in itertools.product(range(5), range(3), range(3))
-            if sum(weights[j, h] for j, h in enumerate(levels)) > threshold
-        )
-        found = posthoc._expected_above(case.pairs, weights, threshold)
-        assert found == pytest.approx(expected, abs=1e-9)
 
 
 def test_pairs_nearly_as_good_as_the_fit_stay_in_whatever_the_budget(case):
@@ -288,7 +272,7 @@ def test_set_aside_is_summed_over_the_pairs_that_can_be_listed_and_estimated_bel
     whole = sum(math.exp(w - THETA) for w in case.weights.values() if w <= 2.0)
     assert blocks.set_aside() == pytest.approx(whole)
     monkeypatch.setattr(posthoc, "_FEW", 0)
-    w, n = posthoc._expected_by_weight(case.pairs, case.fit.parameters.log_weights)
+    w, n = expected_by_weight(case.pairs, case.fit.parameters.log_weights)
     for a_record in (0.0, 1.0, 4.0):
         monkeypatch.setattr(posthoc, "_ASIDE", a_record)
         above = [x for x in w if n[w >= x].sum() <= a_record * (40 + 55)]
