@@ -21,7 +21,7 @@ verify: $(STAMP)
 	$(BIN)/pytest -n 2 -m verify
 
 bench: $(STAMP)
-	$(BIN)/python benchmarks/large_example.py
+	for part in startup level_tables large_example scale; do $(BIN)/python benchmarks/$$part.py || exit 1; done
 
 experiments: $(STAMP)
 	$(BIN)/bayeslink reproduce census

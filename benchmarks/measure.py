@@ -33,6 +33,11 @@ def load_kernels() -> None:
     compile_modules(MODULES)
 
 
+def print_line(benchmark: str, name: str, seconds: float, **facts) -> None:
+    line = {"benchmark": benchmark, "phase": name, "seconds": round(seconds, 2)}
+    print(json.dumps({**line, **facts, **MACHINE}), flush=True)
+
+
 @contextmanager
 def phase(benchmark: str, name: str, **facts):
     """Measure the block; facts put into the yielded dict are printed with it."""
@@ -51,11 +56,6 @@ def phase(benchmark: str, name: str, **facts):
         seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
         done.set()
         watcher.join()
-        line = {
-            "benchmark": benchmark,
-            "phase": name,
-            "seconds": round(seconds, 2),
-            "cpu_seconds": round(cpu_seconds, 2),
-            "peak_mib": round(max(peak[0], _resident_mib())),
-        }
-        print(json.dumps({**line, **facts, **MACHINE}), flush=True)
+        measured = {"cpu_seconds": round(cpu_seconds, 2)}
+        measured["peak_mib"] = round(max(peak[0], _resident_mib()))
+        print_line(benchmark, name, seconds, **measured, **facts)
