@@ -40,6 +40,11 @@ _PUBLIC = {
     "lincoln_petersen": "downstream",
     "pool": "downstream",
     "population_size": "downstream",
+    "draw_sample": "audit",
+    "evaluate_sample": "audit",
+    "changes": "differences",
+    "export_labels": "labels",
+    "read_labels": "labels",
     "compare": "linking",
     "link": "linking",
     "evaluate": "evaluation",
@@ -52,7 +57,9 @@ __all__ = ["__version__", *_PUBLIC]
 
 if TYPE_CHECKING:
     from bayeslink import plots
+    from bayeslink.audit import draw_sample, evaluate_sample
     from bayeslink.decisions import Loss
+    from bayeslink.differences import changes
     from bayeslink.downstream import chapman, lincoln_petersen, pool, population_size
     from bayeslink.em import assign_em, fellegi_sunter, fit_em
     from bayeslink.errors import BayeslinkError, InputError, OutputError, SettingsError
@@ -69,6 +76,7 @@ if TYPE_CHECKING:
         numeric,
         tokens,
     )
+    from bayeslink.labels import export_labels, read_labels
     from bayeslink.linking import compare, link
     from bayeslink.penalized import fit_penalized, penalty_path
     from bayeslink.posthoc import block_curve, posthoc_blocks

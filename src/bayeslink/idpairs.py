@@ -20,7 +20,7 @@ def id_pairs(source: Any, role: str) -> pa.Table:
     """Read pairs of any kind into two columns of text."""
     table = _table(source, role) if hasattr(source, "__arrow_c_stream__") else _rows(source, role)
     pairs = pa.table({side: _ids(table[side], f"{role}.{side}") for side in SIDES})
-    if role == "links" and "decision" in table.column_names:
+    if role in ("links", "known_links") and "decision" in table.column_names:
         pairs = pairs.filter(pc.equal(_text(table["decision"]), "link"))
     return pairs
 

@@ -17,6 +17,8 @@ from bayeslink.engines.local import LocalPairs
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.explanation import Explanation, explain_pair, find_row
 from bayeslink.fields import Field, exact
+from bayeslink.judgements import LINK, NONLINK
+from bayeslink.labels import known_pairs, with_verdict
 from bayeslink.penalized import PenalizedFit, fit_penalized
 from bayeslink.posterior import Posterior
 from bayeslink.posthoc import posthoc_blocks
@@ -92,6 +94,7 @@ def link(
     loss: Loss | None = None,
     known_links: Any = None,
     known_nonlinks: Any = None,
+    labels: Any = None,
     read: ReadOptions | tuple[ReadOptions, ReadOptions] | None = None,
     missing: Sequence[str] | None = None,
     seed: int = 1,
@@ -112,13 +115,19 @@ def link(
     loss
         What errors and review cost; balanced unless given, which links pairs above ½.
     known_links, known_nonlinks
-        Pairs (id_a, id_b) known to be links and non-links.
+        Pairs (id_a, id_b) known to be links and non-links; of a table with a `decision`, as
+        `run.links` has, the links.
+    labels
+        More of both, as judged in a review: a run directory, or what else `read_labels` takes.
     """
     if theta is not None:
         if prior is not None:
             raise SettingsError("give theta or a prior, not both: theta=2 is prior=Penalty(2).")
         prior = Penalty(theta)
     check_sampling(draws=draws, tune=tune, chains=chains, seed=seed, threads=threads)
+    known, remarks = known_pairs(labels, known_links, known_nonlinks)
+    if point and known is not None:
+        raise SettingsError("known pairs enter through sampling: leave out point=True.")
     clock = _Clock()
     with clock("compare"):
         pairs = compare(
@@ -134,6 +143,7 @@ def link(
         )
     with clock("fit"):
         fit = fit_penalized(pairs, prior=prior, progress=progress)
+        plan = pairs.last_plan
     settings = {
         "a": str(a) if _is_path(a) else None,
         "b": str(b) if _is_path(b) else None,
@@ -151,14 +161,14 @@ def link(
         "seed": seed,
     }
     if point:
-        if known_links is not None or known_nonlinks is not None:
-            raise SettingsError("known pairs enter through sampling: leave out point=True.")
         table, warnings = _point_table(pairs, fit), _point_warnings(fit)
         blocks = posterior = decision = None
     else:
         with clock("blocks"):
             progress("forming post-hoc blocks")
-            blocks = posthoc_blocks(pairs, fit, w0, links=known_links, nonlinks=known_nonlinks)
+            links, nonlinks = (with_verdict(known, verdict) for verdict in (LINK, NONLINK))
+            blocks = posthoc_blocks(pairs, fit, w0, links=links, nonlinks=nonlinks)
+            plan = pairs.last_plan
         with clock("sample"):
             posterior = sample(
                 blocks,
@@ -182,9 +192,11 @@ def link(
         posterior=posterior,
         decision=decision,
         table=table,
+        labels=known,
+        plan=plan,
         settings=settings,
         seconds=clock.seconds,
-        warnings=(*_input_warnings(pairs), *warnings),
+        warnings=(*_input_warnings(pairs), *remarks, *_fit_warnings(fit), *warnings),
     )
 
 
@@ -284,6 +296,11 @@ def _point_warnings(fit: PenalizedFit) -> list[str]:
         sizes = ", ".join(f"{mode.n_links:,}" for mode in close)
         out.append(f"several solutions are about equally good: {sizes} links.")
     return out
+
+
+def _fit_warnings(fit: PenalizedFit) -> list[str]:
+    warning = fit.rivals.warning()
+    return [warning] if warning else []
 
 
 def _posterior_warnings(posterior: Posterior, decision: Decision) -> list[str]:

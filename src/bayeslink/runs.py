@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from bayeslink.decisions import Decision
 from bayeslink.engines.local import LocalPairs
+from bayeslink.engines.plan import SearchPlan
 from bayeslink.explanation import Explanation, explain_pair
 from bayeslink.fields import Field
 from bayeslink.model import Parameters
@@ -30,6 +31,8 @@ class Run:
     posterior: Posterior | None = field(repr=False)
     decision: Decision | None = field(repr=False)
     table: pa.Table = field(repr=False)  # the links and the pairs to review, as Arrow
+    labels: pa.Table | None = field(repr=False)  # known links and non-links, if there are any
+    plan: SearchPlan | None = field(repr=False)  # of the search for the candidates
     settings: Mapping[str, Any] = field(repr=False)
     seconds: Mapping[str, float]
     warnings: tuple[str, ...]
@@ -115,11 +118,14 @@ class Run:
             "n_links": self.n_links,
             "theta": self.theta,
             "prior": repr(fit.prior),
+            "search": None if self.plan is None else self.plan.summary(),
             **self._posterior_summary(),
             "point_estimate": {
                 "n_links": fit.n_links,
                 "objective": fit.objective,
                 "tied_links": int(fit.tied.sum()),
+                "rivals": len(fit.rivals),
+                "rivals_expected": fit.rivals.expected,
                 "modes": [{"n_links": m.n_links, "objective": m.objective} for m in fit.modes],
             },
             "seconds": dict(self.seconds),
@@ -145,6 +151,8 @@ class Run:
             f"blocks, the largest of {s['largest_block']:,}; {s['chains']} chains of "
             f"{s['draws']:,} draws.",
         ]
+        if s["set_aside"] >= 0.05:
+            lines.append(f"Below w0, up to {s['set_aside']:,.1f} more links are expected.")
         if s["review_records"]:
             lines.append(f"Left to review: {s['review_records']:,} records of B.")
         return lines
@@ -160,6 +168,7 @@ class Run:
             "review_records": len(self.decision.rejected),
             "w0": blocks.w0 if math.isfinite(blocks.w0) else None,  # JSON has no −∞
             "w0_why": blocks.why,
+            "set_aside": blocks.set_aside(),
             "candidates": blocks.n_candidates,
             "known_links": len(blocks.known),
             "blocks": blocks.n_blocks,

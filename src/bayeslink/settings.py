@@ -23,6 +23,7 @@ KEYS: dict[str, tuple[type, ...]] = {
     "id": (str, list),
     "fields": (list,),
     "block": (list, str),
+    "labels": (str,),
     "theta": (int, float),
     "overlap": (list,),
     "missing": (list, str),
@@ -128,7 +129,7 @@ def field_from(entry: Mapping[str, Any]) -> Field:
 
 
 def load(path: str | Path) -> dict[str, Any]:
-    """Read a link.toml, checking every key and type."""
+    """Read a link.toml, checking every key and type. Labels are looked for next to it."""
     try:
         settings = tomllib.loads(Path(path).read_text("utf-8"))
     except OSError as error:
@@ -143,6 +144,8 @@ def load(path: str | Path) -> dict[str, Any]:
         if not isinstance(value, KEYS[key]) or (isinstance(value, bool) and key != "point"):
             wanted = " or ".join(_TYPE_NAMES[t] for t in KEYS[key])
             raise SettingsError(f"{path}: {key} must be {wanted}, got {type(value).__name__}.")
+    if "labels" in settings:
+        settings["labels"] = str(Path(path).parent / settings["labels"])
     return settings
 
 
@@ -159,7 +162,9 @@ _TYPE_NAMES = {
 def link_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Keyword arguments of `bayeslink.linking` from checked settings."""
     arguments: dict[str, Any] = {
-        key: settings[key] for key in ("a", "b", "threads", *_SAMPLING_KEYS) if key in settings
+        key: settings[key]
+        for key in ("a", "b", "labels", "threads", *_SAMPLING_KEYS)
+        if key in settings
     }
     if settings.get("loss"):
         arguments["loss"] = _loss(settings["loss"])
@@ -236,7 +241,7 @@ def _one_or_two(key: str, value: Any) -> Any:
 def dump(settings: Mapping[str, Any]) -> str:
     """The settings of a run as link.toml, which `bayeslink link --config` reads back."""
     lines = []
-    for key in ("a", "b", "id", "block", *_SAMPLING_KEYS, "missing", *_READ_KEYS):
+    for key in ("a", "b", "id", "block", "labels", *_SAMPLING_KEYS, "missing", *_READ_KEYS):
         value = settings.get(key)
         if key == "id" and value is None:
             lines.append("id = []  # the rows are numbered")

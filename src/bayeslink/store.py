@@ -9,7 +9,7 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -24,23 +24,30 @@ import pyarrow.parquet as pq
 
 from bayeslink import settings as toml
 from bayeslink.errors import InputError, OutputError
+from bayeslink.judgements import FILE, Judgements
 from bayeslink.records import read_records
 
 if TYPE_CHECKING:
     from bayeslink.posterior import Posterior
     from bayeslink.runs import Run
 
+LABELS = "labels.parquet"
 _LIBRARIES = ("bayeslink", "numpy", "scipy", "numba", "rapidfuzz", "pyarrow")
 
 
 def save_run(run: Run, directory: str | Path, *, force: bool = False) -> None:
-    """Write the run directory: tables as Parquet (the links as CSV too), run.json, link.toml."""
-    with replacing(directory, force=force) as folder:
+    """Write the run directory: tables as Parquet (the links as CSV too), run.json, link.toml.
+
+    Judgements in a directory that is replaced stay.
+    """
+    with ExitStack() as stack, replacing(directory, force=force) as folder:
         tables = {"links": run.table, "parameters": parameter_table(run)}
         if run.posterior is not None:
             tables["pairs"] = run.candidates()
             tables["draws"] = draw_table(run.posterior)
             tables["link_draws"] = link_draw_table(run.posterior)
+        if run.labels is not None:
+            tables["labels"] = run.labels
         for name, table in tables.items():
             # Arrow takes only UTF-8 paths; Python opens any.
             with (folder / f"{name}.parquet").open("wb") as file:
@@ -50,6 +57,9 @@ def save_run(run: Run, directory: str | Path, *, force: bool = False) -> None:
         summary = json.dumps(provenance(run), indent=2, default=np.generic.item)
         (folder / "run.json").write_text(summary + "\n", "utf-8")
         (folder / "link.toml").write_text(toml.dump(_settings(run)), "utf-8")
+        if (judged := Path(directory) / FILE).exists():
+            judgements = stack.enter_context(Judgements(judged))
+            stack.enter_context(judgements.carried_to(folder / FILE))
 
 
 @contextmanager
@@ -70,6 +80,8 @@ def replacing(directory: str | Path, *, force: bool) -> Iterator[Path]:
         yield scratch
         os.chmod(scratch, 0o755)
         _swap(scratch, target)
+    except OutputError:
+        raise
     except OSError as error:
         raise _cannot_write(target, error) from None
     finally:
@@ -88,14 +100,14 @@ def check_target(target: Path, *, force: bool) -> None:
             f"{target} exists. Nothing was written. Choose another output directory, "
             "or say --force (force=True) to replace it."
         )
-    if not _is_run(target):
+    if not is_run(target):
         raise OutputError(
             f"{target} exists and is not a bayeslink run directory. Nothing was written. "
             "Choose another output directory."
         )
 
 
-def _is_run(target: Path) -> bool:
+def is_run(target: Path) -> bool:
     """Whether `provenance` wrote the run.json there: another program's may be called the same."""
     try:
         found = json.loads((target / "run.json").read_text("utf-8"))
@@ -191,8 +203,7 @@ def link_draw_table(posterior: Posterior) -> pa.Table:
     for number, kept in enumerate(posterior.kept):
         state = np.repeat(np.arange(len(kept)), [len(k) for k in kept])
         pair = row_of[np.concatenate(kept)] if len(kept) else row_of[:0]
-        order = np.lexsort((state, pair))
-        pair, state = pair[order], state[order]
+        pair, state = np.divmod(np.sort(pair * (len(kept) + 1) + state), len(kept) + 1)
         new = np.ones(len(pair), bool)
         new[1:] = (np.diff(pair) != 0) | (np.diff(state) != 1)
         first = np.flatnonzero(new)
@@ -245,7 +256,8 @@ def provenance(run: Run) -> dict[str, Any]:
 
 
 def _settings(run: Run) -> dict[str, Any]:
-    return {**run.settings, **toml.settings_of_reading(run.settings["read"])}
+    labels = {} if run.labels is None else {"labels": LABELS}
+    return {**run.settings, **toml.settings_of_reading(run.settings["read"]), **labels}
 
 
 def read_links(directory: Path) -> pa.Table:
