@@ -27,3 +27,9 @@ class OutputError(BayeslinkError, OSError):
     """Results could not be written; what was there before is untouched."""
 
     exit_code = 4
+
+
+class TooManyPairsError(BayeslinkError):
+    """A threshold so low that the pairs above it do not fit in memory."""
+
+    exit_code = 2

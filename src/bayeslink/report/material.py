@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bayeslink.runs import Run
 
 Cells = dict[str, tuple[str, str]]  # of two records, by field
-FEW_PAIRS = 20_000_000  # pairs in scope up to which a report may go over all of them again
+FEW_PAIRS = 3_000_000_000  # pairs in scope up to which a report searches them again for the path
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,7 @@ class Material:
     draws: pa.Table | None
     settings: str  # link.toml
     inputs: Inputs | str  # or why they are not at hand
-    path: PenaltyPath | None  # None, as the next, with too many pairs or without the files
-    set_aside: float | None
+    path: PenaltyPath | None  # None with too many pairs or without the files
 
     @property
     def candidates(self) -> pa.Table:
@@ -88,7 +87,7 @@ def gather(source: Any) -> Material:
 
 
 def _from_run(run: Run) -> Material:
-    post, blocks, pairs = run.posterior, run.blocks, run.pairs
+    post, pairs = run.posterior, run.pairs
     return Material(
         summary=store.provenance(run),
         links=run.table,
@@ -98,7 +97,6 @@ def _from_run(run: Run) -> Material:
         settings=toml.dump({**run.settings, **toml.settings_of_reading(run.settings["read"])}),
         inputs=Inputs(pairs.records, pairs.fields),
         path=_path(pairs, run.theta) if pairs.n_pairs <= FEW_PAIRS else None,
-        set_aside=blocks.set_aside() if blocks and pairs.n_pairs <= FEW_PAIRS else None,
     )
 
 
@@ -128,7 +126,6 @@ def _from_directory(folder: Path) -> Material:
         settings=settings,
         inputs=inputs,
         path=path,
-        set_aside=None,
     )
 
 

@@ -27,13 +27,9 @@ def threshold(material: Material, counts: Counts) -> str:
             f"Only pairs with a weight above w0 = {s['w0']:.2f} ({s['w0'] / LOG2:.1f} bits) could "
             f"be links in the sampling ({s['w0_why']}): {counts(s['candidates'])} of "
             f"{counts(s['n_pairs'])} pairs in scope. The others have probability 0 here, which is "
-            "an approximation; they still count towards u."
+            "an approximation; they still count towards u. By the weights of the point estimate, "
+            f"at most about {counts(s['set_aside'], 1)} links are expected among them."
         )
-        if material.set_aside is not None:
-            words += (
-                " By the weights of the point estimate, at most about "
-                f"{counts(material.set_aside, 1)} links are expected among them."
-            )
     if s["known_links"]:
         words += f" {counts(s['known_links'])} links were known."
     return section("w0", "What was set aside", paragraph(words))
