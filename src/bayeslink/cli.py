@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from bayeslink import __version__
 from bayeslink.errors import BayeslinkError, SettingsError
 
 if TYPE_CHECKING:
+    from bayeslink.differences import Changes
     from bayeslink.runs import Run
 
 DEMO_FIELDS = (
@@ -57,6 +59,7 @@ def main() -> None:
 @_as_json
 def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
     """Simulate two files, link them, and say how well it went."""
+    _prepare()
     with _progress() as progress:
         from bayeslink.evaluation import evaluate
         from bayeslink.linking import link as link_files
@@ -133,14 +136,32 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
     metavar="COST",
     help="Leave a record to review where that costs less than the expected error, as .1 does.",
 )
+@click.option(
+    "--labels",
+    metavar="PATH",
+    help="Judged pairs, to hold for certain: a reviewed run directory, or a CSV or Parquet file.",
+)
 @click.option("--point", is_flag=True, default=None, help="Point estimate only: no probabilities.")
 @click.option("--seed", type=int, help="Of the draws. [1]")
 @click.option("--threads", type=int, help="Threads to use. [all]")
+@click.option(
+    "--memory", metavar="SIZE", help="Memory to use, such as 8GB. [most of the machine's]"
+)
+@click.option(
+    "--explain-plan", is_flag=True, help="Say how all pairs were searched, and why none is missed."
+)
 @click.option("--config", type=Path, metavar="link.toml", help="Settings from a file; flags win.")
 @click.option("-o", "--output", metavar="OUT", help="Directory for the results.")
 @_force
 @_as_json
-def link(config: Path | None, output: str | None, force: bool, as_json: bool, **flags: Any) -> None:
+def link(
+    config: Path | None,
+    output: str | None,
+    force: bool,
+    as_json: bool,
+    explain_plan: bool,
+    **flags: Any,
+) -> None:
     """Link the files A and B and write the results to OUT."""
     with _progress() as progress:
         from bayeslink.linking import link as link_files
@@ -155,13 +176,22 @@ def link(config: Path | None, output: str | None, force: bool, as_json: bool, **
             raise SettingsError("no output directory. Name one: -o OUT")
         _refuse_existing(Path(output), force)
         arguments = link_arguments(settings)
+        _prepare()
         with _removed_on_failure(read.quarantine for read in arguments["read"]):
             run = link_files(**arguments, progress=progress)
+            changed = _changes(flags["labels"], config, run)  # first: it may be OUT's own labels
             run.save(output, force=force)
     if as_json:
-        _print_json(run.summary())
-    else:
-        _print_summary(run, Path(output))
+        plan = {"plan": str(run.plan)} if explain_plan else {}
+        _print_json(
+            {**run.summary(), **({"changes": changed.as_dict()} if changed else {}), **plan}
+        )
+        return
+    _print_summary(run, Path(output))
+    if changed:
+        click.echo(f"\nWhat the labels changed:\n{changed}")
+    if explain_plan:
+        click.echo(f"\n{run.plan}")
 
 
 @main.command()
@@ -210,16 +240,30 @@ def simulate(
 
 @main.command()
 @click.argument("run", type=Path)
-@click.option("--truth", required=True, type=Path, help="CSV or Parquet with id_a and id_b.")
+@click.option("--truth", type=Path, help="CSV or Parquet with id_a and id_b.")
+@click.option(
+    "--labels",
+    is_flag=False,
+    flag_value="",
+    metavar="[PATH]",
+    help="Use the judged random sample of RUN instead; PATH if its verdicts are elsewhere.",
+)
 @_as_json
-def evaluate(run: Path, truth: Path, as_json: bool) -> None:
-    """Compare the links in the run directory RUN with known true pairs."""
+def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -> None:
+    """Say how good the links in the run directory RUN are, by true pairs or judged ones."""
+    if (truth is None) == (labels is None):
+        raise SettingsError("give --truth FILE or --labels: the true pairs, or a judged sample.")
     with _progress() as progress:
+        from bayeslink.audit import evaluate_sample
         from bayeslink.evaluation import evaluate as compare_links
         from bayeslink.store import read_links, read_truth
 
         progress("comparing links with the truth")
-        result = compare_links(read_links(run), read_truth(truth))
+        result = (
+            evaluate_sample(run, labels or None)
+            if truth is None
+            else compare_links(read_links(run), read_truth(truth))
+        )
     if as_json:
         _print_json(result.as_dict())
     else:
@@ -271,6 +315,43 @@ def report(
 
 
 @main.command()
+@click.argument("run", type=Path)
+@click.option("--port", default=0, type=click.IntRange(0, 65535), help="[any that is free]")
+@click.option(
+    "--show",
+    multiple=True,
+    metavar="COLUMN",
+    help="A further column to see, not compared (COLUMN_A=COLUMN_B if they differ).",
+)
+@click.option("--no-browser", is_flag=True, help="Only print the address of the page.")
+@click.option("--log", is_flag=True, help="Print the method and the status of each request.")
+def review(run: Path, port: int, show: tuple[str, ...], no_browser: bool, log: bool) -> None:
+    """Judge the uncertain cases of the run directory RUN on a page in the browser.
+
+    The page is served to this machine only. Judgements are stored at once in RUN/review.sqlite.
+    """
+    with _progress() as progress:
+        progress("reading the run and its files")
+        from bayeslink.review.material import open_run
+        from bayeslink.review.server import serve
+
+        material = open_run(run, show)
+
+    def ready(address: str, address_for_once: str) -> None:
+        click.echo(f"Review at {address}\nCtrl-C ends it; what is judged is saved.")
+        if not no_browser:
+            _open_browser(address_for_once)
+
+    def told(line: str) -> None:
+        if log:
+            click.echo(line, err=True)
+
+    with suppress(KeyboardInterrupt):
+        serve(material, port=port, ready=ready, log=told)
+    click.echo(f"Judgements are in {click.format_filename(run / 'review.sqlite')}.")
+
+
+@main.command()
 @click.argument("experiment", type=click.Choice(["census", "simulation", "large"]))
 @click.option("-o", "--output", default="experiments/output", show_default=True, type=Path)
 @click.option(
@@ -282,6 +363,7 @@ def report(
 )
 def reproduce(experiment: str, output: Path, datasets: int) -> None:
     """Repeat an experiment of the paper: tables on the screen, figures in OUTPUT."""
+    _prepare()
     with _progress() as progress:
         from importlib import import_module
 
@@ -296,7 +378,8 @@ def reproduce(experiment: str, output: Path, datasets: int) -> None:
 
 
 _PLAIN_FLAGS = (
-    "a", "b", "theta", "w0", "draws", "tune", "chains", "point", "seed", "threads",
+    "a", "b", "theta", "w0", "draws", "tune", "chains", "point", "seed", "threads", "memory",
+    "labels",
 )  # fmt: skip
 
 
@@ -339,6 +422,17 @@ def _what_is_missing(what: str) -> str:
     return f"file {what} is missing. Usage: bayeslink link A B --on COLUMN:COMPARISON -o OUT"
 
 
+def _changes(labels: str | None, config: Path | None, run: Run) -> Changes | None:
+    """What changed against the run that was reviewed, or whose settings are repeated."""
+    from bayeslink.differences import changes
+    from bayeslink.store import is_run
+
+    if labels is None:
+        return None
+    earlier = (Path(labels), Path(labels).parent, *([config.parent] if config else []))
+    return next((changes(folder, run) for folder in earlier if is_run(folder)), None)
+
+
 def _refuse_existing(output: Path, force: bool) -> None:
     """Say so before the work, not after it."""
     from bayeslink.store import check_target
@@ -358,6 +452,13 @@ def _removed_on_failure(quarantine: Iterable[str | Path | None]) -> Iterator[Non
         raise
 
 
+def _prepare() -> None:
+    """Compile the kernels, on the first run on a machine; say so on the terminal or in the log."""
+    from bayeslink.kernels import prepare
+
+    prepare(lambda message: click.echo(f"bayeslink: {message}", err=True))
+
+
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
     """A line that says what is going on, on a terminal only; gone when done."""
@@ -368,6 +469,16 @@ def _progress() -> Iterator[Callable[[str], None]]:
 
     with Console(stderr=True).status("starting") as status:
         yield lambda message: status.update(message)
+
+
+def _open_browser(address: str) -> None:
+    """Open a browser, where there is a screen; one in the terminal would take it over."""
+    if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
+        return
+    import threading
+    import webbrowser
+
+    threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
 
 
 def _print_json(summary: dict[str, Any]) -> None:

@@ -1,7 +1,5 @@
 """The report in a real browser: no request, no error, every chart there and answering."""
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,33 +9,11 @@ import bayeslink as bl
 from bayeslink.report.page import report
 from tests.unit.test_report import HOSTILE
 
-sync_api = pytest.importorskip("playwright.sync_api")
+pytest.importorskip("playwright.sync_api")
 
 CHARTS = [
     "weights", "path", "blocks", "links", "probabilities", "calibration", "trace", "waterfall",
 ]  # fmt: skip
-
-
-def chromium():
-    """The browser on this machine; Debian's is installed if it can be."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None and shutil.which("apt-get"):
-        command = ["apt-get", "install", "-y", "--no-install-recommends", "chromium"]
-        subprocess.run(command, capture_output=True, timeout=300, check=False)
-        found = shutil.which("chromium")
-    return found
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = chromium()
-    if path is None:
-        pytest.skip("no Chromium here, and apt-get could not install it")
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 class Visit:

@@ -1,0 +1,201 @@
+"""A run directory opened for review: its tables, and the records read again from their files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bayeslink import settings as toml
+from bayeslink import store
+from bayeslink.audit import fingerprint
+from bayeslink.errors import InputError
+from bayeslink.fields import Field, exact
+from bayeslink.judgements import Pair
+from bayeslink.patterns import Ints
+from bayeslink.records import Records, read_records
+from bayeslink.review.cases import Cases, find_cases
+
+_PAIR = "pair-"  # begins the key of a case that is one pair below the floor
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What the cases of a run are made of."""
+
+    folder: Path
+    fingerprint: str  # of the run
+    fields: Sequence[Field]  # compared
+    further: Sequence[Field]  # not compared, only shown: blocking keys, and columns asked for
+    records: tuple[Records, Records]
+    candidates: pa.Table  # pairs.parquet
+    rows: tuple[Ints, Ints]  # of the records of each candidate
+    weights: Mapping[tuple[str, int], tuple[str, float]]  # by field and level: in words, in bits
+    cases: Cases
+    _versions: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def pairs_of(self, key: str) -> list[int]:
+        """The candidates of a case, by its key: its number from 1, or a single pair's."""
+        number = key.removeprefix(_PAIR)
+        if number.isascii() and number.isdigit() and str(int(number[:18])) == number:
+            place = int(number) - 1
+            if key == number and 0 <= place < len(self.cases):
+                return self.cases.pairs_of(place).tolist()
+            if key != number and 0 <= place < len(self.candidates):
+                return [place] if self.cases.of_row[place] < 0 else []
+        return []
+
+    def key_of(self, row: int) -> str:
+        """The key of the case that a candidate belongs to."""
+        case = int(self.cases.of_row[row])
+        return f"{_PAIR}{row + 1}" if case < 0 else str(case + 1)
+
+    def ids(self, row: int) -> Pair:
+        """The ids of a candidate's records."""
+        return self.candidates["id_a"][row].as_py(), self.candidates["id_b"][row].as_py()
+
+    def find(self, pairs: Sequence[Pair]) -> list[int | None]:
+        """The rows of pairs in the candidate table; None for a pair that is no candidate."""
+        wanted = pa.table(
+            {
+                "id_a": pa.array([a for a, _ in pairs], self.candidates["id_a"].type),
+                "id_b": pa.array([b for _, b in pairs], self.candidates["id_b"].type),
+            }
+        )
+        near = pc.is_in(self.candidates["id_a"], value_set=wanted["id_a"].combine_chunks())
+        rows = np.flatnonzero(near.to_numpy())
+        found = self.candidates.select(["id_a", "id_b"]).take(rows).to_pylist()
+        row_of = {(x["id_a"], x["id_b"]): row for x, row in zip(found, rows.tolist(), strict=True)}
+        return [row_of.get(pair) for pair in pairs]
+
+    def text(self, field: Field, side: int, row: int) -> str | None:
+        """A record's value in a field; None if it is missing."""
+        columns = (self.records[side].columns[name] for name in field.columns[side])
+        cells = [column[row].as_py() for column in columns]
+        return " ".join(cell or "–" for cell in cells) if any(cells) else None
+
+    def values(self, side: int, candidate: int) -> list[str | None]:
+        """What was compared of a candidate's record of A (0) or of B (1)."""
+        row = int(self.rows[side][candidate])
+        return [self.text(f, side, row) for f in self.fields]
+
+    def version(self, key: str) -> str:
+        """What a judgement belongs to: a digest of the pairs of a case and of their values."""
+        if key not in self._versions:
+            rows = self.pairs_of(key)
+            seen = [[*self.ids(row), *map(self.values, (0, 1), (row, row))] for row in rows]
+            text = json.dumps([[f.name for f in self.fields], seen])
+            self._versions[key] = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return self._versions[key]
+
+
+def open_run(folder: Path, show: Sequence[str] = ()) -> Material:
+    """Read a run directory, and again the files that were linked.
+
+    Parameters
+    ----------
+    show
+        Columns of both files to be seen beside the fields compared; COLUMN_A=COLUMN_B where their
+        names differ.
+    """
+    summary = store.read_summary(folder)
+    if not isinstance(summary, dict) or "chains" not in summary:
+        raise InputError(
+            f"{folder} has no link probabilities, so no case is worth more than another. "
+            "Give the directory of a run made without --point."
+        )
+    arguments = _arguments(folder)
+    fields, further = arguments["fields"], _further(arguments, show)
+    records = _read_again(arguments, (*fields, *further))
+    _check_unchanged(records, summary)
+    candidates = store.read_table(folder, "pairs").combine_chunks()
+    parameters = store.read_table(folder, "parameters")
+    return Material(
+        folder=folder,
+        fingerprint=fingerprint(folder),
+        fields=fields,
+        further=further,
+        records=records,
+        candidates=candidates,
+        rows=(_rows(candidates["id_a"], records[0]), _rows(candidates["id_b"], records[1])),
+        weights={
+            (row["field"], row["level"]): (row["label"], row["match_weight"])
+            for row in parameters.to_pylist()
+        },
+        cases=find_cases(candidates, store.read_links(folder)),
+    )
+
+
+def _arguments(folder: Path) -> dict[str, Any]:
+    """The arguments of `link` that made the run."""
+    given = toml.load(folder / "link.toml")
+    if "a" not in given or "b" not in given:
+        raise InputError(
+            "the run's tables came from Python, not from files, so its records cannot be read "
+            "again. Save them as CSV or Parquet and link these files to review the run."
+        )
+    given["fields"] = [_without_function(entry) for entry in given["fields"]]
+    return toml.link_arguments(given)
+
+
+def _without_function(entry: dict[str, Any]) -> dict[str, Any]:
+    """A custom field as an exact one: it is only shown, and the function is not in link.toml."""
+    if entry.get("compare") != "custom":
+        return entry
+    kept = ("column", "columns", "name", "normalise", "missing")
+    return {key: value for key, value in entry.items() if key in kept}
+
+
+def _further(arguments: Mapping[str, Any], show: Sequence[str]) -> list[Field]:
+    """Blocking keys and columns asked for, as far as no field has them."""
+    names = [n if isinstance(n, tuple) else (n, n) for n in arguments["block"]]
+    names += [(a, b or a) for a, _, b in (text.partition("=") for text in show)]
+    seen = {f.columns for f in arguments["fields"]}
+    return [exact(a, columns=(a, b)) for a, b in dict.fromkeys(names) if ((a,), (b,)) not in seen]
+
+
+def _read_again(arguments: Mapping[str, Any], fields: Sequence[Field]) -> tuple[Records, Records]:
+    ids = arguments.get("id", "id")
+    ids = ids if isinstance(ids, tuple) else (ids, ids)
+    read = []
+    with tempfile.TemporaryDirectory() as scratch:  # the run has set bad rows aside already
+        for side, options in enumerate(arguments["read"]):
+            aside = options.quarantine and f"{scratch}/{side}"
+            columns = list(dict.fromkeys(name for f in fields for name in f.columns[side]))
+            read.append(
+                read_records(
+                    arguments["ab"[side]],
+                    id=ids[side],
+                    columns=columns,
+                    options=replace(options, quarantine=aside),
+                    side="AB"[side],
+                )
+            )
+    return read[0], read[1]
+
+
+def _check_unchanged(records: Sequence[Records], summary: Mapping[str, Any]) -> None:
+    for side, now, then in zip("AB", records, summary["inputs"], strict=True):
+        if now.sha256 != then["sha256"]:
+            raise InputError(
+                f"input {side}, {now.label}, has changed since the run: it had "
+                f"{then['records']:,} records and SHA-256 {str(then['sha256'])[:12]}…, now it has "
+                f"{len(now):,} and {str(now.sha256)[:12]}…. A judgement would be of other values "
+                "than were linked. Put the file back, or link again and review the new run."
+            )
+
+
+def _rows(ids: pa.ChunkedArray, records: Records) -> Ints:
+    """Where records are, by their ids."""
+    found = pc.index_in(ids.cast(records.ids.type), records.ids)
+    if found.null_count:
+        raise InputError("pairs.parquet names records that the files do not have. Link them again.")
+    return found.to_numpy().astype(np.int64)

@@ -1,0 +1,86 @@
+// The overview: progress, agreement, sample, downloads, linking again.
+
+import { VERDICTS, count, element, tenths, value } from "/draw.js";
+
+/** Its sections; `acts` says what opening a case, drawing a sample and linking again do. */
+export const overviewParts = (state, acts) => [
+  progress(state), agreement(state), disagreements(state, acts), mine(state, acts),
+  sample(state, acts), downloads(), linking(state, acts),
+];
+
+const section = (title, ...children) =>
+  element("section", {}, element("h3", { text: title }), ...children);
+const words = (text) => element("p", { text });
+
+function progress(state) {
+  return section("Progress", words(
+    `${count(state.judged)} of ${count(state.worth)} cases worth judging have been judged, by anyone. `
+    + `The run is expected to have decided ${tenths(state.errors)} of their pairs wrongly; `
+    + `${tenths(state.errors_left)} of these are among pairs not yet settled.`));
+}
+
+function agreement(state) {
+  if (!state.agreement.length) {
+    return section("Agreement", words("Shown once two reviewers have decided the same pairs. The queue of second opinions leads to them."));
+  }
+  const rows = state.agreement.map(({ reviewers, pairs, share, kappa }) => element("tr", {},
+    element("td", { text: reviewers.join(" and ") }),
+    element("td", { classes: "n", text: count(pairs) }),
+    element("td", { classes: "n", text: `${(100 * share).toFixed(0)} %` }),
+    element("td", { classes: "n", text: kappa === null ? "–" : kappa.toFixed(2) })));
+  const heads = ["Reviewers", "Pairs decided by both", "Agree", "Cohen’s κ"];
+  return section("Agreement", element("table", { classes: "plain" },
+    element("thead", {}, element("tr", {}, ...heads.map((text, i) =>
+      element("th", { text, scope: "col", ...(i && { classes: "n" }) })))),
+    element("tbody", {}, ...rows)));
+}
+
+function disagreements(state, acts) {
+  if (!state.disagreements.length) return section("Disagreements", words("None."));
+  return section("Disagreements", element("ul", { classes: "list" },
+    ...state.disagreements.map(({ case: key, pair, said }) => element("li", {},
+      opener(key, `Case ${key}`, acts), " ", value(pair[0]), " (A) and ", value(pair[1]), " (B): ",
+      Object.entries(said).map(([who, v]) => `${who} ${VERDICTS[v].name.toLowerCase()}`).join(", ")))));
+}
+
+function mine(state, acts) {
+  if (!state.mine.length) return "";
+  return section("Your latest cases", element("p", { classes: "openers" },
+    ...state.mine.map((key) => opener(key, key.replace("pair-", "pair "), acts))));
+}
+
+function opener(key, text, acts) {
+  const button = element("button", { type: "button", text });
+  button.addEventListener("click", () => acts.open(key));
+  return button;
+}
+
+function sample(state, acts) {
+  const size = element("input", { type: "number", min: 1, value: state.sample?.drawn ?? 200 });
+  const button = element("button", { type: "button", text: state.sample ? "Draw anew" : "Draw" });
+  button.addEventListener("click", () => acts.draw(Number(size.value)));
+  const about = state.sample
+    ? state.sample.left
+      ? [words(`${count(state.sample.left)} of ${count(state.sample.drawn)} pairs drawn are still to be judged. Estimates of precision and recall follow when all are: those judged so far may not be typical.`)]
+      : [words(`All ${count(state.sample.drawn)} pairs drawn have been judged.`), element("pre", { text: state.sample.quality })]
+    : [words("The cases most worth judging are not typical. To estimate precision and recall, judge pairs drawn at random: they make a queue of their own.")];
+  return section("Random sample", ...about, element("p", {}, element("label", {}, "Pairs ", size), " ", button));
+}
+
+function downloads() {
+  const files = [["labels.csv", "CSV"], ["labels.parquet", "Parquet"],
+    ["splink.csv", "Splink labels, CSV"], ["splink.parquet", "Splink labels, Parquet"]];
+  return section("Download the judgements", element("p", { classes: "openers" },
+    ...files.map(([name, text]) => element("a", { href: `/files/${name}`, download: name, text }))));
+}
+
+function linking(state, acts) {
+  const { command, status, words: said } = state.rerun;
+  const button = element("button", { type: "button", text: "Link again now" });
+  button.disabled = status === "running";
+  button.addEventListener("click", acts.relink);
+  return section("Link again with the judgements",
+    words("Pairs judged a link or no link become known, and the rest is worked out anew. By hand:"),
+    element("pre", { text: command, tabindex: "0" }), element("p", {}, button),
+    element("p", { classes: status === "failed" ? "lines error" : "lines", role: "status", text: said }));
+}

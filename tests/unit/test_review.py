@@ -1,0 +1,786 @@
+"""Clerical review: cases and their value, what is shown, what is stored, and who may ask."""
+
+import asyncio
+import http.client
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import bayeslink as bl
+from bayeslink.errors import InputError, SettingsError
+from bayeslink.judgements import FILE, Judgements
+from bayeslink.review.cases import FLOOR, MOST, WORTH, find_cases
+from bayeslink.review.desk import Desk, UnknownCaseError, agreement
+from bayeslink.review.gate import POLICY, Gate
+from bayeslink.review.marks import LONGEST, compared, same, usual_writing, visible
+from bayeslink.review.material import open_run
+from bayeslink.review.rerun import Rerun
+from bayeslink.review.screen import evidence, in_order, screen
+
+FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.date("dob"), bl.exact("sex")]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run on files, untouched by the tests."""
+    folder = tmp_path_factory.mktemp("review")
+    bl.write_simulation(bl.simulate(400, seed=4), folder / "data")
+    a, b = folder / "data" / "a.csv", folder / "data" / "b.csv"
+    bl.link(a, b, FIELDS, draws=500, tune=100, chains=4).save(folder / "run")
+    return folder / "run"
+
+
+@pytest.fixture
+def run(made, tmp_path):
+    """A copy without judgements."""
+    return shutil.copytree(made, tmp_path / "run")
+
+
+@pytest.fixture
+def desk(run):
+    with Judgements(run / FILE) as judgements, closing(Desk(open_run(run), judgements)) as desk:
+        yield desk
+
+
+def tables(pairs, links=()):
+    """Candidate and link tables from (a, b, probability) rows and linked (a, b) pairs."""
+    a, b, p = zip(*pairs, strict=True) if pairs else ((), (), ())
+    text = pa.string()
+    candidates = pa.table(
+        {
+            "id_a": pa.array(a, text),
+            "id_b": pa.array(b, text),
+            "link_probability": np.array(p, float),
+        }
+    )
+    decided = pa.table(
+        {
+            "id_a": pa.array([x for x, _ in links], text),
+            "id_b": pa.array([y for _, y in links], text),
+            "decision": pa.array(["link"] * len(links), text),
+        }
+    )
+    return candidates, decided
+
+
+# --- cases ------------------------------------------------------------------------------------
+
+
+def test_every_candidate_from_the_floor_up_is_in_exactly_one_case(made):
+    material = open_run(made)
+    cases, p = material.cases, material.candidates["link_probability"].to_numpy()
+    listed = [row for case in range(len(cases)) for row in cases.pairs_of(case).tolist()]
+    assert sorted(listed) == np.flatnonzero(p >= FLOOR).tolist()
+    for case in range(len(cases)):
+        assert set(cases.of_row[cases.pairs_of(case)]) == {case}
+    block = material.candidates["block"].to_numpy()
+    assert all(len(set(block[cases.pairs_of(case)])) == 1 for case in range(len(cases)))
+    assert (np.diff(cases.value) <= 0).all()
+    assert (cases.value[: cases.n_worth] >= WORTH).all()
+    assert (cases.value[cases.n_worth :] < WORTH).all()
+
+
+def test_rivals_are_in_one_case():
+    pairs = [("a1", "b1", 0.5), ("a2", "b1", 0.4), ("a2", "b2", 0.3), ("a3", "b3", 0.99)]
+    cases = find_cases(*tables([*pairs, ("a3", "b1", FLOOR / 2)], [("a3", "b3")]))
+    assert cases.of_row.tolist() == [0, 0, 0, 1, -1]
+    assert cases.value == pytest.approx([1.2, 0.01])
+    assert cases.n_worth == 1
+
+
+def test_a_known_link_is_no_candidate_and_a_review_is_no_link():
+    candidates, links = tables([("a1", "b1", 0.9), ("a2", "b2", 0.8)], [("a9", "b1"), ("a1", "b1")])
+    review = pa.table({"id_a": ["a2"], "id_b": ["b2"], "decision": ["review"]})
+    cases = find_cases(candidates, pa.concat_tables([links, review]))
+    assert cases.linked.tolist() == [True, False]
+    assert cases.error == pytest.approx([0.1, 0.8])
+
+
+def test_a_large_component_is_cut_at_its_weakest_pairs():
+    n = 40
+    chain = [(f"a{i}", f"b{j}", p) for i in range(n) for j, p in ((i, 0.6), (i + 1, 0.2 + i / 500))]
+    cases = find_cases(*tables(chain))
+    assert sorted(cases.rows.tolist()) == list(range(len(chain)))
+    assert len(cases) >= 2 * n / MOST
+    for case in range(len(cases)):
+        inside = [chain[row] for row in cases.pairs_of(case)]
+        assert len({b for _, b, _ in inside}) <= MOST
+    first = next(i for i, x in enumerate(chain) if x[:2] == ("a38", "b38"))
+    assert len(set(cases.of_row[first : first + 3])) == 1  # a38–b38, a38–b39, a39–b39
+    total = sum(p for *_, p in chain)
+    assert cases.value.sum() == pytest.approx(total)
+
+
+def test_no_candidates_no_cases():
+    cases = find_cases(*tables([]))
+    assert len(cases) == cases.n_worth == 0
+    assert len(find_cases(*tables([("a", "b", FLOOR / 2)]))) == 0
+
+
+def test_the_value_is_the_expected_number_of_wrong_decisions():
+    """Against every matching of a small problem, each with its probability."""
+    a, b = ["a1", "a2", "a3"], ["b1", "b2"]
+    all_pairs = list(itertools.product(a, b))
+    matchings = [
+        chosen
+        for size in range(3)
+        for chosen in itertools.combinations(all_pairs, size)
+        if len({x for x, _ in chosen}) == len({y for _, y in chosen}) == size
+    ]
+    chances = np.random.default_rng(1).dirichlet(np.ones(len(matchings)))
+    p = {x: sum(c for m, c in zip(matchings, chances, strict=True) if x in m) for x in all_pairs}
+    decided = [("a1", "b1"), ("a3", "b2")]
+    cases = find_cases(*tables([(*x, p[x]) for x in all_pairs], decided))
+    assert len(cases) == 1
+    wrong = [len(set(decided) ^ set(m)) for m in matchings]
+    assert cases.value[0] == pytest.approx(np.dot(wrong, chances))
+
+
+def test_the_value_agrees_with_the_draws(made):
+    material, summary = open_run(made), json.loads((made / "run.json").read_text())
+    assert summary["kept_every"] == 1
+    chains, draws = summary["chains"], summary["draws"]
+    linked = np.zeros((len(material.candidates), chains * draws), bool)
+    for row in pq.read_table(made / "link_draws.parquet").to_pylist():
+        offset = row["chain"] * draws
+        linked[row["pair"], offset + row["first"] : offset + row["last"] + 1] = True
+    cases = material.cases
+    wrong = linked != cases.linked[:, None]
+    for case in range(cases.n_worth):
+        counted = wrong[cases.pairs_of(case)].sum(axis=0)
+        error = counted.std() / np.sqrt(
+            chains * draws / 10
+        )  # draws of one chain are not independent
+        assert cases.value[case] == pytest.approx(counted.mean(), abs=5 * error + 0.01)
+
+
+# --- material ---------------------------------------------------------------------------------
+
+
+def test_the_version_changes_with_a_value_and_only_there(made):
+    material = open_run(made)
+    row = int(material.cases.pairs_of(0)[0])
+    record = int(material.rows[1][row])
+    names = material.records[1].columns["gname"].to_pylist()
+    names[record] = "Somebody Else"
+    columns = {**material.records[1].columns, "gname": pa.array(names, pa.large_string())}
+    records = (material.records[0], replace(material.records[1], columns=columns))
+    changed = replace(material, records=records, _versions={})
+    keys = [str(case + 1) for case in range(len(material.cases))]
+    differ = [key for key in keys if material.version(key) != changed.version(key)]
+    assert differ == ["1"]
+    assert open_run(made).version("1") == material.version("1")
+
+
+def test_a_changed_file_is_refused(run, tmp_path):
+    data = shutil.copytree(_data(run), tmp_path / "copy")
+    settings = (run / "link.toml").read_text()
+    (run / "link.toml").write_text(settings.replace(str(_data(run)), str(data)))
+    open_run(run)
+    with (data / "b.csv").open("a") as file:
+        file.write((data / "b.csv").read_text().splitlines()[-1].replace("B0", "C0") + "\n")
+    with pytest.raises(InputError, match=r"input B, .*b\.csv, has changed.* 400 records"):
+        open_run(run)
+
+
+def _data(run):
+    return Path(re.search(r'a = "(.*)"', (run / "link.toml").read_text())[1]).parent
+
+
+def test_what_cannot_be_reviewed_says_why(tmp_path, made):
+    files = bl.simulate(60, seed=1)
+    options = {"draws": 20, "tune": 10, "chains": 2}
+    bl.link(files.a, files.b, FIELDS, **options).save(tmp_path / "tables")
+    with pytest.raises(InputError, match="came from Python"):
+        open_run(tmp_path / "tables")
+    data = _data(made)
+    bl.link(data / "a.csv", data / "b.csv", FIELDS, point=True).save(tmp_path / "point")
+    with pytest.raises(InputError, match="without --point"):
+        open_run(tmp_path / "point")
+    with pytest.raises(InputError, match="bayeslink link -o"):
+        open_run(tmp_path)
+
+
+def test_custom_fields_blocking_keys_and_further_columns_are_shown(tmp_path, made):
+    data = _data(made)
+    fields = [
+        bl.custom("gname", lambda x, y: 1 + 2 * (x == y), levels=3, m_prior=(1, 1, 2)),
+        bl.levenshtein("fname"),
+    ]
+    run = bl.link(
+        data / "a.csv", data / "b.csv", fields, block=["sex"], draws=50, tune=10, chains=2
+    )
+    run.save(tmp_path / "run")
+    material = open_run(tmp_path / "run", ["dob", "occup=postcode", "fname"])
+    assert [f.name for f in material.further] == ["sex", "dob", "occup"]
+    shown = screen(material, "1")
+    assert [f["compared"] for f in shown["fields"]] == [True, True, False, False, False]
+    assert open_run(tmp_path / "run").version("1") == material.version("1")
+
+
+def test_pairs_below_the_floor_are_cases_of_their_own(made):
+    material = open_run(made)
+    row = int(np.flatnonzero(material.cases.of_row < 0)[0])
+    key = material.key_of(row)
+    assert material.pairs_of(key) == [row]
+    assert material.find([material.ids(row), ("nobody", "B")]) == [row, None]
+    inside = int(material.cases.rows[0])
+    for wrong in ("", "0", "-1", "01", "x", "pair-", f"pair-{inside + 1}", "9" * 30, "１", "1 "):
+        assert material.pairs_of(wrong) == [], wrong
+
+
+# --- what is shown ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "shown"),
+    [
+        ("Jonson", "Johnson", [("same", "Jo"), ("gap", ""), ("same", "nson")]),
+        ("Johnson", "Jonson", [("same", "Jo"), ("other", "h"), ("same", "nson")]),
+        ("SMITH", "Smith", [("same", "SMITH")]),
+        ("Smith", "Jaworska", [("other", "Smith")]),
+        ("Jose\u0301", "José", [("same", "Jose\u0301")]),
+        ("Jose", "José", [("same", "Jos"), ("other", "e")]),
+        (
+            "An\u200bna",
+            "Anna",
+            [("same", "An"), ("label", "U+200B zero width space"), ("same", "na")],
+        ),
+        (
+            "\u202eanna",
+            "anna",
+            [("label", "U+202E right-to-left override"), ("same", "anna")],
+        ),
+        ("\u0410nna", "Anna", [("other", "\u0410"), ("label", "Cyrillic"), ("same", "nna")]),
+        (" Anna", "Anna", [("label", "space"), ("same", "Anna")]),
+        ("Anna  B", "Anna B", [("same", "Anna "), ("label", "space"), ("same", "B")]),
+        ("a\u0301\u0301\u0301\u0301b", "ab", None),
+    ],
+)  # fmt: skip
+def test_differences_are_marked_to_the_character(text, other, shown):
+    steps = ("unicode", "case", "space")
+    found = compared(text, other, steps)
+    if shown is not None:
+        assert found == shown
+    plain = "".join(part for kind, part in found if kind in ("same", "other"))
+    assert all(c.isprintable() for c in plain)
+    assert same(text, other, steps) == (found == [("same", text)])
+    assert same(text, text, steps)
+
+
+def test_nothing_invisible_reaches_the_page():
+    hidden = "\x00\x07\t\n\u00a0\u00ad\u034f\u061c\u115f\u200b\u200d\u200e\u2028\u2066\u2800"
+    for c in [
+        *hidden,
+        "\u3164",
+        "\ufe0f",
+        "\ufeff",
+        "\U000e0041",
+        "\U000e0101",
+        "\ue000",
+        "\ud800",
+    ]:
+        found = visible(f"x{c}y")
+        assert [kind for kind, _ in found] == ["same", "label", "same"], hex(ord(c))
+        assert found[1][1].startswith(f"U+{ord(c):04X}")
+
+
+def test_writing_and_long_values():
+    assert usual_writing(["Анна", "Anna", "Иван"]) == "CYRILLIC"
+    assert usual_writing(["123"]) == "LATIN"
+    assert visible("Анна", "CYRILLIC") == [("same", "Анна")]
+    assert visible("日本のカナ", usual_writing(["日本のカナ"])) == [("same", "日本のカナ")]
+    found = visible("x" * (LONGEST + 1234))
+    assert found == [("same", "x" * LONGEST), ("label", "1,234 more characters")]
+
+
+def test_a_case_gives_nothing_away_until_asked(made):
+    material = open_run(made)
+    shown = json.dumps(screen(material, "1"))
+    assert not re.search(r"0\.\d|probab|bits|linked|weight", shown)
+    p = material.candidates["link_probability"].to_numpy()
+    orders = [
+        np.argsort(-p[in_order(material, str(case + 1))])
+        for case in range(len(material.cases))
+        if len(material.cases.pairs_of(case)) > 1
+    ]
+    assert {int(order[0]) for order in orders} > {0, 1}  # the likeliest is not always first
+    told = evidence(material, "1")
+    rows = in_order(material, "1")
+    assert [x["probability"] for x in told] == p[rows].tolist()
+    assert [sum(bits for _, bits in x["fields"]) for x in told] == pytest.approx(
+        [x["bits"] for x in told], abs=1e-6
+    )
+
+
+def test_a_case_shows_each_pair_once_and_missing_values_as_such(made):
+    material = open_run(made)
+    missing = 0
+    for case in range(30):
+        key = str(case + 1)
+        shown = screen(material, key)
+        rows = in_order(material, key)
+        listed = [pair for group in shown["groups"] for pair in group["pairs"]]
+        assert [pair["place"] for pair in listed] == list(range(len(rows)))  # in reading order
+        for pair in listed:
+            row = rows[pair["place"]]
+            assert list(pair["records"]) == [int(material.rows[side][row]) for side in (0, 1)]
+        cells = [cell for group in shown["groups"] for cell in group["cells"]]
+        missing += sum(cell["text"] is None for cell in cells)
+    assert missing > 0
+
+
+# --- judging ----------------------------------------------------------------------------------
+
+
+def judge_all(desk, key, reviewer, verdict="nonlink"):
+    n = len(desk.material.pairs_of(key))
+    desk.judge(key, desk.material.version(key), reviewer, [verdict] * n)
+
+
+def test_the_queue_goes_down_in_value_and_comes_back_to_what_was_skipped(desk):
+    assert desk.next("open", "Anna") == "1"
+    assert desk.next("open", "Anna", "1") == "2"
+    judge_all(desk, "2", "Anna")
+    assert desk.next("open", "Anna", "2") == "3"
+    assert desk.next("open", "Anna") == "1"
+    last = str(desk.material.cases.n_worth)
+    assert desk.next("open", "Anna", last) == "1"
+    with pytest.raises(SettingsError, match="unknown queue"):
+        desk.next("other", "Anna")
+
+
+def test_two_reviewers_are_not_given_the_same_case(desk):
+    assert desk.next("open", "Anna") == "1"
+    assert desk.next("open", "Ben") == "2"
+    assert desk.next("open", "Anna") == "1"
+    judge_all(desk, "1", "Anna")
+    assert desk.next("second", "Anna") is None
+    assert desk.next("second", "Ben") == "1"
+
+
+def test_progress_counts_what_is_settled(desk):
+    cases = desk.material.cases
+    before = desk.state("Anna")
+    assert (
+        before["errors_left"]
+        == before["errors"]
+        == pytest.approx(cases.value[: before["worth"]].sum())
+    )
+    judge_all(desk, "1", "Anna")
+    judge_all(desk, "2", "Anna", "unsure")
+    after = desk.state("Anna")
+    assert after["judged"] == 2
+    assert after["errors_left"] == pytest.approx(before["errors"] - cases.value[0])
+    assert desk.overview("Anna")["mine"] == ["2", "1"]
+    assert desk.undo("Anna") == "2"
+    assert desk.undo("Anna") == "1"
+    assert desk.undo("Anna") is None
+    assert desk.state("Anna") == before
+
+
+def test_a_judgement_must_be_of_what_was_seen_and_one_to_one(desk):
+    material = desk.material
+    key = next(k for k in map(str, range(1, 50)) if len(material.pairs_of(k)) > 1)
+    version, n = material.version(key), len(material.pairs_of(key))
+    with pytest.raises(SettingsError, match="changed"):
+        desk.judge(key, "another", "Anna", ["link"] * n)
+    with pytest.raises(SettingsError, match="each pair"):
+        desk.judge(key, version, "Anna", ["link"])
+    with pytest.raises(SettingsError, match="share a record"):
+        desk.judge(key, version, "Anna", ["link"] * n)
+    with pytest.raises(SettingsError, match="unknown verdict"):
+        desk.judge(key, version, "Anna", ["perhaps"] * n)
+    with pytest.raises(UnknownCaseError):
+        desk.judge("0", version, "Anna", ["link"])
+    assert desk.judgements.current() == []
+
+
+def test_a_record_is_linked_once_over_all_cases(desk):
+    a, b = desk.material.ids(int(desk.material.cases.rows[0]))
+    desk.judgements.add(case="x", version="y", reviewer="Anna", verdicts={(a, "elsewhere"): "link"})
+    rows = in_order(desk.material, "1")
+    verdicts = ["link" if desk.material.ids(row) == (a, b) else "nonlink" for row in rows]
+    with pytest.raises(SettingsError, match="record of A to another"):
+        desk.judge("1", desk.material.version("1"), "Anna", verdicts)
+    desk.judge("1", desk.material.version("1"), "Ben", verdicts)
+
+
+def test_what_another_process_stores_is_seen_at_once(desk, run):
+    assert desk.state("Anna")["judged"] == 0
+    code = (
+        "import sys; from bayeslink.judgements import Judgements\n"
+        "case, version, *ids = sys.argv[2:]\n"
+        "Judgements(sys.argv[1]).add(case=case, version=version, reviewer='Ben',\n"
+        "    verdicts={(a, b): 'unsure' for a, b in zip(ids[::2], ids[1::2])})"
+    )
+    ids = [name for row in desk.material.pairs_of("1") for name in desk.material.ids(row)]
+    command = [sys.executable, "-W", "ignore", "-c", code, run / FILE, "1"]
+    subprocess.run([*command, desk.material.version("1"), *ids], check=True)
+    assert desk.state("Anna")["judged"] == 1
+    assert desk.next("second", "Anna") == "1"
+
+
+def test_judgements_of_another_version_do_not_count(desk):
+    pairs = [desk.material.ids(row) for row in desk.material.pairs_of("1")]
+    verdicts = dict.fromkeys(pairs, "nonlink")
+    desk.judgements.add(case="1", version="before", reviewer="Anna", verdicts=verdicts)
+    assert desk.state("Anna")["judged"] == 0
+    assert desk.next("open", "Anna") == "1"
+    assert desk.case("1", "Anna")["verdicts"] == [None] * len(pairs)
+
+
+def test_disagreements_are_listed_until_they_are_settled(desk):
+    judge_all(desk, "3", "Anna")
+    rows = in_order(desk.material, "3")
+    ben = ["link", *["nonlink"] * (len(rows) - 1)]
+    desk.judge("3", desk.material.version("3"), "Ben", ben)
+    (found,) = desk.overview("Anna")["disagreements"]
+    assert (found["case"], found["said"]) == ("3", {"Anna": "nonlink", "Ben": "link"})
+    assert desk.next("disagreements", "Anna") == "3"
+    assert desk.evidence("3")[0]["said"] == {"Anna": "nonlink", "Ben": "link"}
+    assert desk.case("3", "Ben")["verdicts"] == ben
+    judge_all(desk, "3", "Ben")
+    assert desk.next("disagreements", "Anna") is None
+
+
+def test_agreement_is_cohens():
+    """Twenty link by both, 15 by neither, 5 and 10 by one: κ = 0.4 in any textbook."""
+    said, number = {}, itertools.count()
+    for n, x, y in ((20, "link", "link"), (15, "nonlink", "nonlink"), (5, "link", "nonlink"),
+                    (10, "nonlink", "link"), (7, "unsure", "link")):  # fmt: skip
+        for _ in range(n):
+            said[str(next(number)), "b"] = {"Anna": x, "Ben": y}
+    (found,) = agreement(said)
+    assert found["pairs"] == 50
+    assert found["share"] == pytest.approx(0.7)
+    assert found["kappa"] == pytest.approx(0.4)
+    assert agreement({("a", "b"): {"Anna": "link", "Ben": "link"}})[0]["kappa"] is None
+    assert agreement({("a", "b"): {"Anna": "link"}}) == []
+
+
+def test_a_random_sample_is_a_queue_of_its_own(desk):
+    assert desk.next("sample", "Anna") is None
+    assert desk.overview("Anna")["sample"] is None
+    desk.draw_sample(40)
+    sample = desk.judgements.sample()
+    keys = [desk.material.key_of(row) for row in desk.material.find(sample.pairs)]
+    assert desk.state("Anna")["queues"]["sample"] == len(set(keys))
+    assert desk.next("sample", "Anna") == keys[0]
+    judge_all(desk, keys[0], "Anna", "nonlink")
+    assert desk.next("sample", "Anna") == next(k for k in keys if k != keys[0])
+    found = desk.overview("Anna")["sample"]
+    assert found["drawn"] == len(sample.pairs)
+    assert 0 < found["left"] < found["drawn"]
+    assert found["quality"] == ""  # what is judged first need not be typical
+    while (key := desk.next("sample", "Anna")) is not None:
+        judge_all(desk, key, "Anna", "nonlink")
+    found = desk.overview("Anna")["sample"]
+    assert found["left"] == 0
+    assert "precision" in found["quality"]
+
+
+# --- the server (hostile input 42) --------------------------------------------------------------
+
+
+class Server:
+    """`bayeslink review` as a person starts it, and a browser that sends what it likes."""
+
+    def __init__(self, run, *options):
+        command = [sys.executable, "-m", "bayeslink.cli", "review", str(run), "--no-browser"]
+        self.process = subprocess.Popen(
+            [*command, "--log", *options],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.address = self.process.stdout.readline().split()[-1]
+        found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=([\w-]{40,})", self.address)
+        self.port, self.token = int(found[1]), found[2]
+        self.host = f"127.0.0.1:{self.port}"
+        self.run = run
+        answer = self.ask(f"/?token={self.token}", cookie="")
+        self.set_cookie = answer.getheader("Set-Cookie")
+        self.cookie = self.set_cookie.partition(";")[0]
+
+    def ask(self, path, *, method="GET", body=None, cookie=None, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+        cookie = self.cookie if cookie is None else cookie
+        given = {"Host": self.host, **({"Cookie": cookie} if cookie else {})}
+        if body is not None:
+            given |= {"Content-Type": "application/json", "Origin": f"http://{self.host}"}
+            given["Content-Length"] = str(len(body))
+        given |= {name.replace("_", "-"): value for name, value in headers.items()}
+        for name, value in given.items():
+            if value is not None:
+                connection.putheader(name, value)
+        connection.endheaders(None if body is None else body.encode())
+        answer = connection.getresponse()
+        answer.text = answer.read()
+        connection.close()
+        return answer
+
+    def json(self, path):
+        answer = self.ask(path)
+        assert answer.status == 200, answer.text
+        return json.loads(answer.text)
+
+    def tell(self, path, **headers):
+        body = json.dumps({"case": "1", "version": self.version, "reviewer": "Eve",
+                           "verdicts": ["nonlink"] * self.n})  # fmt: skip
+        return self.ask(path, method="POST", body=body, **headers)
+
+    def look(self):
+        found = self.json("/api/case/1?reviewer=Eve")
+        self.version, self.n = found["version"], len(found["verdicts"])
+
+    def end(self):
+        self.process.send_signal(signal.SIGINT)
+        out, err = self.process.communicate(timeout=20)
+        return out, err
+
+
+@pytest.fixture(scope="module")
+def server(made, tmp_path_factory):
+    run = shutil.copytree(made, tmp_path_factory.mktemp("served") / "run")
+    server = Server(run)
+    server.look()
+    yield server
+    server.process.kill()
+    server.process.communicate()
+
+
+def stored(run):
+    with Judgements(run / FILE) as judgements:
+        return judgements.current(), judgements.sample()
+
+
+def test_the_token_is_exchanged_for_a_strict_cookie(server):
+    answer = server.ask(f"/?token={server.token}", cookie="")
+    assert (answer.status, answer.getheader("Location")) == (303, "/")
+    assert "HttpOnly" in server.set_cookie
+    assert "samesite=strict" in server.set_cookie.lower()
+    assert server.token not in server.cookie
+    assert server.ask("/").status == 200
+
+
+FOREIGN = [
+    {"Host": "example.org"},
+    {"Host": "127.0.0.1"},
+    {"Host": "127.0.0.1:1"},
+    {"Host": "127.0.0.1.example.org"},
+    {"Host": ""},
+    {"cookie": ""},
+    {"cookie": "bayeslink-review=x"},
+    {"cookie": "a=\x7f; b"},
+]
+
+
+@pytest.mark.parametrize("how", FOREIGN, ids=str)
+def test_who_is_not_known_gets_nothing(server, how):
+    wrong_cookie = {"cookie": f"bayeslink-review-{server.port}=wrong"}
+    for path in ("/", "/page.js", "/api/state", "/api/case/1", "/files/labels.csv", "/nothing"):
+        for headers in (how, wrong_cookie):
+            answer = server.ask(path, **headers)
+            assert answer.status in (400, 403), path
+            assert b"gname" not in answer.text
+    assert server.tell("/api/judge", **how).status in (400, 403)
+    assert stored(server.run) == ([], None)
+
+
+@pytest.mark.parametrize("query", ["token=", "token=no", "x=1", "token={t}&token={t}", "Token={t}"])
+def test_a_wrong_token_is_refused(server, query):
+    answer = server.ask("/?" + query.replace("{t}", server.token), cookie="")
+    assert answer.status == 403
+    assert answer.getheader("Set-Cookie") is None
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://example.org"},
+        {"Origin": "null"},
+        {"Origin": None},
+        {"Origin": "https://127.0.0.1"},
+        {"Content_Type": "text/plain"},
+        {"Content_Type": "application/x-www-form-urlencoded"},
+        {"Content_Type": None},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
+    ],
+    ids=str,
+)
+def test_another_site_changes_nothing(server, headers):
+    for path in ("/api/judge", "/api/undo", "/api/sample", "/api/relink"):
+        assert server.tell(path, **headers).status == 403, path
+    assert stored(server.run) == ([], None)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../run.json", "/..%2frun.json", "/%2e%2e/%2e%2e/etc/passwd", "/files/../page.py",
+        "/files/..%2f..%2frun.json", "/files/labels.csv/../../run.json", "/page.py", "//etc/passwd",
+        "/files/labels.exe", "/files/run.json", "/api/case/..", "/api/case/%2e%2e%2frun.json",
+        "/api/case/0?reviewer=x", "/api/evidence/pair-0", "/page.html", "/review.sqlite",
+    ],
+)  # fmt: skip
+def test_paths_lead_nowhere_else(server, path):
+    answer = server.ask(path)
+    assert answer.status in (400, 404), answer.text
+    assert b"root:" not in answer.text
+    assert b"sha256" not in answer.text
+
+
+def test_every_answer_is_locked_down(server):
+    asked = [("/", None), ("/page.js", None), ("/api/state", None), ("/x", None), ("/", "")]
+    for path, cookie in asked:
+        headers = server.ask(path, cookie=cookie).headers
+        assert headers["Content-Security-Policy"] == POLICY
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert "Server" not in headers
+    assert "default-src 'none'" in POLICY
+    assert "unsafe" not in POLICY
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("", 400), ("[]", 400), ("{", 400), ("[" * 60_000, 400), ('{"case": 1}', 400),
+        ('{"case": "1", "version": "x", "verdicts": {}}', 400), ('"' + "x" * 70_000 + '"', 413),
+    ],
+)  # fmt: skip
+def test_what_is_no_judgement_is_refused(server, body, status):
+    assert server.ask("/api/judge", method="POST", body=body).status == status
+    assert stored(server.run) == ([], None)
+
+
+@pytest.mark.parametrize("name", ["", "   ", "x" * 61, "a\u200bb", "a\u202eb", "a\x00b"])
+def test_a_reviewer_has_a_name_that_can_be_seen(server, name):
+    body = json.dumps({"case": "1", "version": server.version, "verdicts": ["unsure"] * server.n,
+                       "reviewer": name})  # fmt: skip
+    assert server.ask("/api/judge", method="POST", body=body).status == 400
+    assert stored(server.run) == ([], None)
+
+
+def test_methods_that_are_not_offered(server):
+    assert server.ask("/api/judge").status == 405
+    assert server.ask("/api/state", method="DELETE").status == 403
+    assert server.ask("/", method="POST", body="{}").status == 405
+
+
+def test_an_error_of_ours_says_nothing_of_the_data():
+    """Neither to the log nor to the page, which gets an answer all the same."""
+
+    async def broken(scope, receive, send):
+        raise ValueError("Anna, born 1980-02-01")
+
+    async def send(message):
+        sent.append(message)
+
+    sent, lines = [], []
+    gate = Gate(broken, 1, lines.append)
+    gate._is_known = lambda headers: True
+    scope = {"type": "http", "method": "GET", "path": "/x", "query_string": b"",
+             "headers": [(b"host", b"127.0.0.1:1")]}  # fmt: skip
+    asyncio.run(gate(scope, None, send))
+    assert lines == ["GET 500 ValueError"]
+    assert sent[0]["status"] == 500
+    assert b"Anna" not in sent[1]["body"]
+
+
+def test_the_command_line_starts_without_the_server():
+    code = (
+        "import sys, bayeslink.cli\n"
+        "print([m for m in ('starlette', 'uvicorn', 'sqlite3', 'numpy') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_a_path_with_stray_bytes_is_shown():
+    command = Rerun(Path(os.fsdecode(b"/nowhere/ru\xffn"))).state()["command"]
+    assert command.encode().isascii()
+    assert "n-reviewed" in command
+
+
+def test_a_token_for_a_browser_is_good_for_once():
+    gate = Gate(None, 1, lambda line: None)
+    once = gate.token_for_once
+    assert gate._accepts(once)
+    assert not gate._accepts(once)
+    assert gate._accepts(gate.token)
+    assert gate._accepts(gate.token)
+
+
+def test_a_review_from_start_to_end(made, tmp_path):
+    run = shutil.copytree(made, tmp_path / "run")
+    server = Server(run, "--show", "postcode")
+    server.look()
+    assert server.tell("/api/judge").status == 200
+    assert len(stored(run)[0]) == server.n
+    labels = server.ask("/files/labels.csv")
+    assert labels.getheader("Content-Disposition") == 'attachment; filename="labels.csv"'
+    assert labels.text.count(b"Eve") == server.n
+    splink = pq.read_table(pa.BufferReader(server.ask("/files/splink.parquet").text))
+    assert splink["clerical_match_score"].to_pylist() == [0.0] * server.n
+    assert server.json("/api/state?reviewer=Eve")["judged"] == 1
+    out, err = server.end()
+    assert server.process.returncode == 0
+    assert "review.sqlite" in out
+    assert set(err.split("\n")) <= {"GET 200", "GET 303", "POST 200", ""}
+
+
+def test_a_port_in_use_says_so(server):
+    command = [sys.executable, "-m", "bayeslink.cli", "review", str(server.run), "--no-browser"]
+    done = subprocess.run(
+        [*command, "--port", str(server.port)], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == SettingsError.exit_code
+    assert f"cannot listen on port {server.port}" in done.stderr
+
+
+def test_linking_again_takes_the_judgements_in(made, tmp_path):
+    run = shutil.copytree(made, tmp_path / "run")
+    server = Server(run)
+    try:
+        server.look()
+        server.tell("/api/judge")
+        server.ask("/api/relink", method="POST", body="{}")
+        for _ in range(600):
+            found = server.json("/api/overview?reviewer=Eve")["rerun"]
+            if found["status"] != "running":
+                break
+        assert found["status"] == "done", found
+        assert "Links:" in found["words"]
+        after = pq.read_table(tmp_path / "run-reviewed" / "labels.parquet")
+        assert len(after) == server.n
+        judged = {(one.id_a, one.id_b) for one in stored(run)[0]}
+        links = pq.read_table(tmp_path / "run-reviewed" / "links.parquet").to_pylist()
+        assert not judged & {(row["id_a"], row["id_b"]) for row in links}
+    finally:
+        server.end()
+
+
+def test_a_new_start_forgets_the_old_cookies(server):
+    other = Server(server.run)
+    try:
+        assert other.token != server.token
+        assert other.ask("/", cookie=server.cookie).status == 403
+    finally:
+        other.end()
