@@ -118,7 +118,7 @@ class SampleEvaluation:
         open_ = self.drawn - self.judged - self.unsure
         lines = [
             f"Judged {self.judged:,} of {self.drawn:,} pairs drawn at random; {self.unsure:,} "
-            f"unsure, {open_:,} not judged. Both count as not drawn.",
+            f"unsure, {open_:,} not judged or after one that is not. These count as not drawn.",
             str(self.quality),
         ]
         if self.unsure:
@@ -289,8 +289,9 @@ def evaluate_sample(directory: str | Path, labels: Any = None) -> SampleEvaluati
 
     Notes
     -----
-    Pairs that are unsure or not judged yet are taken to be like the others of their stratum. That
-    holds for pairs not judged yet if the sample is judged in its order, which is random.
+    Pairs that are unsure are taken to be like the others of their stratum. Of a sample that is not
+    judged to the end, a stratum counts up to the first pair in its random order that is not judged:
+    people judge the doubtful cases first, and those would bias the estimate.
     """
     folder = Path(directory)
     sample = None
@@ -317,14 +318,18 @@ def estimate(sample: Sample, labels: Mapping[Pair, str], *, seed: int = 1) -> Sa
     Each stratum has a Jeffreys prior on its share of links; the pairs that were not judged are
     drawn given those that were. Known links count as true.
     """
-    said = Counter(
-        (k, labels.get(pair, "")) for pair, k in zip(sample.pairs, sample.stratum, strict=True)
-    )
+    said: list[Counter[str]] = [Counter() for _ in sample.strata]
+    ended = set()
+    for pair, k in zip(sample.pairs, sample.stratum, strict=True):
+        if pair not in labels:
+            ended.add(k)
+        elif k not in ended:
+            said[k][labels[pair]] += 1
     drawn = Counter(sample.stratum)
     strata = []
     for k, stratum in enumerate(sample.strata):
-        links, nonlinks = said[k, LINK], said[k, NONLINK]
-        unsure = drawn[k] - links - nonlinks - said[k, ""]
+        links, nonlinks = said[k][LINK], said[k][NONLINK]
+        unsure = said[k].total() - links - nonlinks
         strata.append(JudgedStratum(stratum, drawn[k], links, nonlinks, unsure))
     if not any(s.links + s.nonlinks for s in strata):
         raise InputError(

@@ -226,7 +226,7 @@ def test_unsure_and_unjudged_pairs_are_shown_not_hidden():
     labels = judge(sample, p > 0.5)
     others = [pair for pair in sample.pairs if int(pair[0][1:]) >= 200]
     labels[others[0]], labels[others[1]] = "unsure", "disputed"
-    del labels[others[2]]
+    del labels[others[-1]]
     found = audit.estimate(sample, labels)
     assert (found.drawn, found.judged, found.unsure) == (60, 57, 2)
     links, rest = found.strata
@@ -236,6 +236,21 @@ def test_unsure_and_unjudged_pairs_are_shown_not_hidden():
     assert worst.lower < found.quality.recall.lower < best.lower
     assert "2 unsure, 1 not judged" in str(found)
     assert "If all unsure pairs were links" in str(found)
+
+
+def test_a_stratum_counts_up_to_the_first_pair_not_judged():
+    """Here links are judged first: taken together, they would say that every pair is one."""
+    p = np.repeat([0.995, 0.3], 200)
+    is_link = np.arange(400) % 2 == 0
+    sample = audit.stratified(*tables(p, p > 0.5), size=60, seed=1)
+    every = judge(sample, is_link)
+    labels = {pair: verdict for pair, verdict in every.items() if verdict == "link"}
+    found = audit.estimate(sample, labels)
+    for k, stratum in enumerate(found.strata):
+        drawn = [every[x] for x, s in zip(sample.pairs, sample.stratum, strict=True) if s == k]
+        assert stratum.links == drawn.index("nonlink")
+        assert stratum.nonlinks == 0
+    assert found.judged < len(labels)
 
 
 def test_known_links_count_as_true_and_what_lies_below_is_told():
