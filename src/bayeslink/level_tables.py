@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,18 +30,24 @@ from bayeslink.comparisons import (
 )
 from bayeslink.errors import SettingsError
 from bayeslink.fields import Field
+from bayeslink.memory import Memory
 
 MAX_ENTRIES = 300_000_000  # of one table, 5 bytes each and as much again while it is put together
 MAX_CALLS = 100_000_000  # of a custom function
 
 _ROWS = 1024  # values of A in a piece of work
-_MAX_HITS = 1 << 23  # entries of a piece before it is halved, some 30 bytes each
+_MAX_HITS, _HIT_BYTES = 1 << 23, 30  # entries of a piece before it is halved, and bytes of each
 _CELLS = 1 << 21  # cells of a matrix of levels, or value pairs looked up at once
 _SLIPS = 81  # a date with any of its 8 digits replaced, or day and month swapped
-_LONG = 128  # letters; longer texts are too rare to come 512 of a length
+LONG = 128  # letters; longer texts are too rare to come 512 of a length
 
 TwoArrays = tuple[NDArray[Any], NDArray[Any]]
+T = TypeVar("T")
 Hits = tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]  # row, column and level
+
+
+class TableTooLargeError(SettingsError):
+    """A field with more value pairs above level 1, or calls of a function, than are allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,61 +69,97 @@ class _Plan:
     # of rows[first:last], the rows counted from first; None if there are more than limit.
 
 
-def level_table(field: Field, x: Sequence[Any], y: Sequence[Any], threads: int = 1) -> LevelTable:
+def level_table(
+    field: Field,
+    x: Sequence[Any],
+    y: Sequence[Any],
+    threads: int = 1,
+    memory: Memory | None = None,
+) -> LevelTable:
     """Levels above 1 of the sorted distinct values x against y, frequency bands left aside.
 
-    Memory: the table (5 bytes an entry), as much again while it is put together, and for each
-    thread some 300 MB at most. A table of more than `MAX_ENTRIES` is refused.
+    Memory: the table (5 bytes an entry), as much again while it is put together, both in files
+    beyond the budget, and for each thread some 300 MB at most. A table of more than `MAX_ENTRIES`
+    is refused.
     """
-    if field.kind == "exact":
-        return _equality_table(x, y)
+    if means_equal(field):
+        return equality_table(x, y)
     if not x or not y:
         return LevelTable(np.zeros(len(x) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, "u1"))
-    from bayeslink.kernels.tables import by_row, put_rows
+    from bayeslink.kernels.tables import put_rows
 
-    plan = _PLANS[field.kind](field, x, y)
+    memory = Memory() if memory is None else memory
+    most = memory.piece(_HIT_BYTES, _MAX_HITS, threads)
     found: list[int] = []
 
-    def work(first: int, last: int) -> list[tuple[NDArray[Any], ...]]:
+    def keep(rows: Any, counts: Any, columns: Any, levels: Any) -> tuple[NDArray[Any], ...]:
+        found.append(len(levels))
         if sum(found) > MAX_ENTRIES:
             raise _too_large(field, len(x), len(y))
-        limit = _MAX_HITS if last - first > 1 else len(y)
-        hits = plan.hits(first, last, limit)
-        if hits is None:
-            middle = (first + last) // 2
-            return [*work(first, middle), *work(middle, last)]
-        found.append(len(hits[0]))
-        rows, columns = (part.astype(np.int32, copy=False) for part in hits[:2])
-        ordered = by_row(rows, columns, hits[2], last - first, len(y))
-        return [(plan.rows[first:last], *ordered)]
+        return rows, counts, memory.keep(columns), memory.keep(levels)
 
-    pieces = plan.edges[:-1].tolist(), plan.edges[1:].tolist()
-    if threads == 1 or len(pieces[0]) == 1 or field.kind == "custom":
-        parts = list(chain.from_iterable(map(work, *pieces)))
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            parts = list(chain.from_iterable(pool.map(work, *pieces)))
-    if sum(found) > MAX_ENTRIES:
-        raise _too_large(field, len(x), len(y))
+    parts = each_piece(field, x, y, keep, threads, most)
     indptr = np.zeros(len(x) + 1, np.int64)
     for rows, counts, *_ in parts:
         indptr[rows + 1] = counts
     np.cumsum(indptr, out=indptr)
-    indices, levels = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.uint8)
+    indices, levels = (memory.empty(indptr[-1], kind) for kind in (np.int32, np.uint8))
     while parts:
         put_rows(indptr, *parts.pop(), indices, levels)
     return LevelTable(indptr, indices, levels)
 
 
-def _too_large(field: Field, n_a: int, n_b: int) -> SettingsError:
-    return SettingsError(
+def each_piece(
+    field: Field,
+    x: Sequence[Any],
+    y: Sequence[Any],
+    use: Callable[..., T],
+    threads: int = 1,
+    most: int | None = None,
+) -> list[T]:
+    """What `use(rows, counts, columns, levels)` makes of each piece of the table.
+
+    A piece is some rows, how many entries each has, and the columns, rising, and levels of these.
+    It is halved while it has more than `most` entries.
+    """
+    from bayeslink.kernels.tables import by_row
+
+    plan = _PLANS[field.kind](field, x, y)
+
+    def work(first: int, last: int) -> list[T]:
+        limit = (most or _MAX_HITS) if last - first > 1 else len(y)
+        hits = plan.hits(first, last, limit)
+        if hits is None:
+            middle = (first + last) // 2
+            return [*work(first, middle), *work(middle, last)]
+        rows, columns = (part.astype(np.int32, copy=False) for part in hits[:2])
+        ordered = by_row(rows, columns, hits[2], last - first, len(y))
+        return [use(plan.rows[first:last], *ordered)]
+
+    pieces = plan.edges[:-1].tolist(), plan.edges[1:].tolist()
+    if threads == 1 or len(pieces[0]) == 1 or field.kind == "custom":
+        return list(chain.from_iterable(map(work, *pieces)))
+    with ThreadPoolExecutor(threads) as pool:
+        return list(chain.from_iterable(pool.map(work, *pieces)))
+
+
+def _too_large(field: Field, n_a: int, n_b: int) -> TableTooLargeError:
+    return TableTooLargeError(
         f"field {field.name!r} has {n_a:,} distinct values in A and {n_b:,} in B, and more than "
         f"{MAX_ENTRIES:,} value pairs above the worst level, the most that are kept. Use stricter "
         "cuts, or a comparison that fewer values pass, such as exact or, for several words, tokens."
     )
 
 
-def _equality_table(x: Sequence[Any], y: Sequence[Any]) -> LevelTable:
+def means_equal(field: Field) -> bool:
+    """Whether all levels above 1 are the same value in both records."""
+    if field.kind in ("levenshtein", "damerau_levenshtein"):
+        return field.cuts == (0,)
+    return field.kind == "exact" or (field.kind == "jaro_winkler" and field.cuts == (1,))
+
+
+def equality_table(x: Sequence[Any], y: Sequence[Any]) -> LevelTable:
+    """Level 2 where both values are the same."""
     where = {value: i for i, value in enumerate(y)}
     matches = np.array([where.get(value, -1) for value in x], np.int32)
     found = matches >= 0
@@ -158,7 +200,7 @@ def _joined(parts: list[Hits]) -> Hits:
 
 def _matrix_plan(field: Field, x: Sequence[Any], y: Sequence[Any]) -> _Plan:
     if field.kind == "custom" and len(x) * len(y) > MAX_CALLS:
-        raise SettingsError(
+        raise TableTooLargeError(
             f"custom field {field.name!r} has {len(x):,} distinct values in A and {len(y):,} in B, "
             f"and its function would be called {len(x) * len(y):,} times; at most {MAX_CALLS:,} "
             "are allowed. Let normalise even out what does not matter, or use one of the "
@@ -188,7 +230,7 @@ def _text_plan(field: Field, x: Sequence[str], y: Sequence[str]) -> _Plan:
     (rows, start_a), (columns, start_b) = _by_length(x), _by_length(y)
     (text_a, text_b), n_letters = _in_letters([x[r] for r in rows], [y[c] for c in columns])
     short_a, short_b = (
-        int(np.searchsorted(np.diff(start), _LONG, "right")) for start in (start_a, start_b)
+        int(np.searchsorted(np.diff(start), LONG, "right")) for start in (start_a, start_b)
     )
     long_y = [y[c] for c in columns[short_b:]]
     known_b = text_b, start_b[: short_b + 1], columns[:short_b]

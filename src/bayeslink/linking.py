@@ -19,6 +19,7 @@ from bayeslink.explanation import Explanation, explain_pair, find_row
 from bayeslink.fields import Field, exact
 from bayeslink.judgements import LINK, NONLINK
 from bayeslink.labels import known_pairs, with_verdict
+from bayeslink.memory import Memory, parse_memory
 from bayeslink.penalized import PenalizedFit, fit_penalized
 from bayeslink.posterior import Posterior
 from bayeslink.posthoc import posthoc_blocks
@@ -41,6 +42,7 @@ def compare(
     read: ReadOptions | tuple[ReadOptions, ReadOptions] | None = None,
     missing: Sequence[str] | None = None,
     threads: int | None = None,
+    memory: str | int | None = None,
     progress: Progress = lambda message: None,
 ) -> LocalPairs:
     """Compare all pairs of two files, or all pairs that share a blocking key.
@@ -59,11 +61,14 @@ def compare(
         How files are read, for both or one each; see `ReadOptions`.
     missing
         Values that count as missing in both files, short for `read=ReadOptions(missing=…)`.
+    memory
+        What the whole run may use, such as "8GB"; most of the machine's unless given. It never
+        changes a result: large arrays beyond it are kept in files.
     """
     fields, keys = _checked_fields(fields), [_block_field(names) for names in _as_list(block)]
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise SettingsError(f"threads must be a whole number from 1 up, got {threads!r}.")
-    options = _read_options(read, missing)
+    options, room = _read_options(read, missing), Memory(parse_memory(memory))
     ids = (id, id) if id is None or isinstance(id, str) else tuple(id)
     records: list[Records] = []
     for side, (source, name) in enumerate(((a, "A"), (b, "B"))):
@@ -72,9 +77,11 @@ def compare(
         records.append(
             read_records(source, id=ids[side], columns=columns, options=options[side], side=name)
         )
+        codes = 2 * 4 * len(columns) * len(records[side])
+        room.take("the records read so far", records[side].nbytes + codes)
     progress("comparing values")
     to_caller = _caller_kind(records)
-    return LocalPairs(records[0], records[1], fields, keys, threads, to_caller)
+    return LocalPairs(records[0], records[1], fields, keys, threads, to_caller, room)
 
 
 def link(
@@ -99,6 +106,7 @@ def link(
     missing: Sequence[str] | None = None,
     seed: int = 1,
     threads: int | None = None,
+    memory: str | int | None = None,
     progress: Progress = lambda message: None,
 ) -> Run:
     """Link two files one-to-one: compare, fit, sample the posterior, decide.
@@ -139,6 +147,7 @@ def link(
             read=read,
             missing=missing,
             threads=threads,
+            memory=memory,
             progress=progress,
         )
     with clock("fit"):
@@ -281,7 +290,7 @@ def _input_warnings(pairs: LocalPairs) -> list[str]:
         for codes, record in zip((d.a, d.b), records, strict=True):
             if len(codes.values) == 0:
                 out.append(f"field {d.field.name!r} is missing in every record of {record.label}.")
-    return out
+    return [*out, *pairs.notes()]
 
 
 def _point_warnings(fit: PenalizedFit) -> list[str]:

@@ -15,6 +15,7 @@ import tempfile
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,7 @@ class Memory:
         self.in_use = 0  # bytes of large arrays that are in memory
         self.taken = PROGRAM  # bytes that cannot be put into files: the program, the records
         self.spilled = 0
+        self._lock = RLock()
 
     def take(self, what: str, size: int) -> None:
         """Set memory aside for something that has to stay in it, or refuse."""
@@ -102,11 +104,21 @@ class Memory:
         if size < _LARGE or self.in_use + size <= self._for_arrays:
             array = np.empty(n, dtype)
             if size >= _LARGE:
-                self.in_use += size
-                weakref.finalize(array, self._freed, size)
+                self._count(array)
             return array
         self.spilled += size
         return np.frombuffer(_mapped(size), dtype)
+
+    def keep(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The array, or its copy in a file if there is no room for it."""
+        if array.nbytes < _LARGE:
+            return array
+        if self.in_use + array.nbytes <= self._for_arrays:
+            self._count(array)
+            return array
+        copy = self.empty(len(array), array.dtype)
+        copy[:] = array
+        return copy
 
     def concatenate(self, parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
         """One-dimensional parts in a row."""
@@ -116,8 +128,14 @@ class Memory:
             at += len(part)
         return out
 
+    def _count(self, array: NDArray[Any]) -> None:
+        with self._lock:
+            self.in_use += array.nbytes
+        weakref.finalize(array, self._freed, array.nbytes)
+
     def _freed(self, size: int) -> None:
-        self.in_use -= size
+        with self._lock:
+            self.in_use -= size
 
     def summary(self) -> dict[str, Any]:
         return {"budget": self.budget, "spilled": self.spilled, "peak": peak_memory()}

@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from bayeslink.errors import TooManyPairsError
 from bayeslink.fields import Field
 
 Floats = NDArray[np.float64]
@@ -39,10 +40,21 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class LevelCounts:
-    """Pairs at each level of each field, over all pairs in scope: counts[field, level]."""
+    """Pairs at each level of each field, over all pairs in scope: counts[field, level].
+
+    Where comparing all values of a field would take too long, some of its counts are estimates
+    from `sampled` values drawn at random, each compared with all values of the other file; their
+    standard errors are not 0. They add up to the number of pairs either way.
+    """
 
     counts: Ints  # columns 0 = missing, 1 … k; unused levels of shorter fields are 0
     n_pairs: int
+    sampled: tuple[int, ...] = ()  # by field; 0, or nothing at all: the counts are exact
+    standard_errors: Floats | None = None
+
+    @property
+    def exact(self) -> bool:
+        return not any(self.sampled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +113,7 @@ class PairSource(Protocol):
     def n_pairs(self) -> int: ...
 
     def level_counts(self) -> LevelCounts:
-        """Pairs at each level of each field: exact over all pairs in scope."""
+        """Pairs at each level of each field over all pairs in scope; `exact`, or `sampled`."""
 
     def pattern_counts(self) -> Patterns:
         """Joint counts of all patterns over all pairs in scope; `exact`, or so many `sampled`."""
@@ -160,19 +172,31 @@ class Candidates:
 
     def above(self, weights: Floats, threshold: float) -> tuple[Pairs, Floats]:
         """Every pair whose weight exceeds `threshold`, and the weights."""
-        if self._pairs is None or not self._covers(weights, threshold):
-            self._listed_to = threshold - self.slack
-            self._weights = weights.copy()
-            self._pairs = self.source.pairs_above(weights, self._listed_to)
-            self.searches += 1
+        pairs = self._pairs
+        if pairs is None or not self._covers(weights, threshold):
+            self._pairs = None  # the old list makes room for the new one
+            self._pairs = pairs = self._list(weights, threshold)
             if self._few_patterns:
-                self._pattern = self._patterns_of(self._pairs.levels)
+                self._pattern = self._patterns_of(pairs.levels)
         if self._few_patterns:
             w = self._by_pattern(weights)[self._pattern]
         else:
-            w = sum_weights(weights, self._pairs.levels)
+            w = sum_weights(weights, pairs.levels)
         keep = np.flatnonzero(w > threshold)
-        return self._pairs.take(keep), w[keep]
+        return pairs.take(keep), w[keep]
+
+    def _list(self, weights: Floats, threshold: float) -> Pairs:
+        """List pairs, with less slack where the list would be too long; the result is the same."""
+        self._weights = weights.copy()
+        self.searches += 1
+        while True:
+            self._listed_to = threshold - self.slack
+            try:
+                return self.source.pairs_above(weights, self._listed_to)
+            except TooManyPairsError:
+                if self.slack == 0:
+                    raise
+                self.slack = self.slack / 2 if self.slack > 0.2 else 0.0
 
     def _covers(self, weights: Floats, threshold: float) -> bool:
         change = [(weights - self._weights)[j, : k + 1].max() for j, k in enumerate(self._n_levels)]

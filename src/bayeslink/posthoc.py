@@ -35,7 +35,7 @@ LISTED = 20
 # Pairs that the fit could link at a cost of less than CEILING in its objective are never left out,
 # whatever the budget.
 CEILING = 2.0
-_ASIDE = 5  # pairs a record listed to work out what was set aside; beyond, as if independent
+_ASIDE = 2  # pairs a record listed to work out what was set aside; beyond, as if independent
 _FEW = 200_000  # pairs that are listed in any case
 
 

@@ -60,6 +60,11 @@ class Records:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the records take."""
+        return sum(column.nbytes for column in (self.ids, *self.columns.values()))
+
     def place(self, row: int) -> str:
         """Where the record with this index (from 0) is found, for messages."""
         return _place(self._lines, row)

@@ -129,6 +129,7 @@ class Run:
                 "modes": [{"n_links": m.n_links, "objective": m.objective} for m in fit.modes],
             },
             "seconds": dict(self.seconds),
+            "memory": pairs.memory.summary(),
             "warnings": list(self.warnings),
         }
 

@@ -40,6 +40,7 @@ KEYS: dict[str, tuple[type, ...]] = {
     "loss": (dict,),
     "seed": (int,),
     "threads": (int,),
+    "memory": (str, int),
     "output": (str,),
 }
 _SAMPLING_KEYS = ("point", "w0", "draws", "tune", "chains", "seed")
@@ -163,7 +164,7 @@ def link_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Keyword arguments of `bayeslink.linking` from checked settings."""
     arguments: dict[str, Any] = {
         key: settings[key]
-        for key in ("a", "b", "labels", "threads", *_SAMPLING_KEYS)
+        for key in ("a", "b", "labels", "threads", "memory", *_SAMPLING_KEYS)
         if key in settings
     }
     if settings.get("loss"):

@@ -28,6 +28,8 @@ from bayeslink.judgements import FILE, Judgements
 from bayeslink.records import read_records
 
 if TYPE_CHECKING:
+    from bayeslink.dictionaries import Dictionary
+    from bayeslink.patterns import LevelCounts
     from bayeslink.posterior import Posterior
     from bayeslink.runs import Run
 
@@ -220,7 +222,8 @@ def link_draw_table(posterior: Posterior) -> pa.Table:
 
 def provenance(run: Run) -> dict[str, Any]:
     """Software, settings, inputs and results: what it takes to repeat and to check the run."""
-    counts = run.pairs.level_counts().counts
+    level_counts = run.pairs.level_counts()
+    counts = level_counts.counts
     return {
         **run.summary(),
         **({"kept_every": run.posterior.kept_every} if run.posterior else {}),
@@ -249,9 +252,24 @@ def provenance(run: Run) -> dict[str, Any]:
                 "missing": [d.a.n_missing, d.b.n_missing],
                 "invalid": [d.a.n_invalid, d.b.n_invalid],
                 "pairs_by_level": np.asarray(counts[j, : d.field.n_levels + 1]).tolist(),
+                **_open_levels(d, j, level_counts),
             }
             for j, d in enumerate(run.pairs.dictionaries)
         ],
+    }
+
+
+def _open_levels(d: Dictionary, j: int, counts: LevelCounts) -> dict[str, Any]:
+    """For a field whose values were not all compared: which levels were left open, and the sample.
+
+    `values_drawn` is 0 where all values were taken, so that the counts are exact.
+    """
+    if d.open == 1 or counts.standard_errors is None:
+        return {}
+    return {
+        "open_levels": list(d.field.labels[: d.open]),
+        "values_drawn": counts.sampled[j],
+        "standard_errors": counts.standard_errors[j, : d.field.n_levels + 1].tolist(),
     }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from bayeslink import dictionaries
 from bayeslink.engines import missing, search, tables, work
 from bayeslink.engines.local import LocalPairs
 from bayeslink.fields import exact, levenshtein
@@ -40,14 +41,19 @@ def local(a, b, fields, block, threads=2):
 ENGINES = [pytest.param(local, id="local")]
 
 
-@pytest.fixture(params=["as it comes", "as if large"])
+@pytest.fixture(params=["as it comes", "as if large", "open levels", "equal values"])
 def size(request, monkeypatch):
     """Small problems as they are, mostly by looking at every pair, and as large ones are treated.
 
     That is with joins whatever they cost, in many pieces of work, and with only the commonest sets
-    of missing fields and a few states of the knapsack told apart.
+    of missing fields and a few states of the knapsack told apart; with tables that have only the
+    best levels, or only equal values.
     """
-    if request.param == "as if large":
+    if request.param in ("open levels", "equal values"):
+        affordable = 2 if request.param == "open levels" else 0
+        monkeypatch.setattr(dictionaries, "MAX_SECONDS", affordable)
+        monkeypatch.setattr(dictionaries, "table_seconds", lambda field, x, y: len(field.cuts))
+    if request.param != "as it comes":
         monkeypatch.setattr(tables, "_SCANNED", 0.0)
         monkeypatch.setattr(search, "_SCAN_FROM", np.inf)
         monkeypatch.setattr(search, "_MAX_STATES", 8)

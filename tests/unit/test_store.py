@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import bayeslink as bl
-from bayeslink import sampler
+from bayeslink import memory, posthoc, sampler
 from bayeslink.cli import main
 
 FIELDS = [
@@ -55,7 +55,7 @@ def content(folder):
     """Every file's bytes; run.json without what differs between any two runs."""
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
     summary = json.loads(files.pop("run.json"))
-    del summary["created"], summary["seconds"]
+    del summary["created"], summary["seconds"], summary["memory"]
     return {**files, "run.json": summary}
 
 
@@ -242,3 +242,29 @@ def test_the_library_and_the_command_write_the_same_tables(paths, folder, tmp_pa
     by_command, by_hand = content(tmp_path / "out"), content(folder)
     for name in ("links.csv", *(f"{t}.parquet" for t in TABLES)):
         assert by_command[name] == by_hand[name]
+
+
+def test_the_same_bytes_within_a_small_memory_budget(tmp_path, monkeypatch):
+    """With arrays in files and pairs listed with less slack; refused where that is too much."""
+    monkeypatch.setattr(posthoc, "_FEW", 3000)
+    files = bl.simulate(600, overlap=0.5, errors=3, seed=4)
+    bl.write_simulation(files, tmp_path / "files")
+    flags = [tmp_path / "files" / "a.csv", tmp_path / "files" / "b.csv", *ON, "--draws", 30]
+    link(*flags, "-o", tmp_path / "plenty")
+    plenty = json.loads((tmp_path / "plenty" / "run.json").read_text())["memory"]
+    assert plenty["spilled"] == 0
+    assert plenty["peak"] < plenty["budget"]
+    monkeypatch.setattr(memory, "PROGRAM", 0)
+    monkeypatch.setattr(memory, "_LARGE", 1000)
+    monkeypatch.setattr(memory, "_ARRAYS", 0.01)
+    link(*flags, "--memory", "2MB", "-o", tmp_path / "little")
+    assert content(tmp_path / "little") == content(tmp_path / "plenty")
+    little = json.loads((tmp_path / "little" / "run.json").read_text())["memory"]
+    assert little["budget"] == 2_000_000
+    assert little["spilled"] > 10_000
+    done = CliRunner().invoke(
+        main, ["link", *map(str, flags), "--memory", "100kB", "-o", str(tmp_path / "none")]
+    )
+    assert done.exit_code == 2
+    assert "memory budget is 100 kB" in done.output
+    assert not (tmp_path / "none").exists()

@@ -28,11 +28,16 @@ from bayeslink.engines.work import in_pieces
 from bayeslink.errors import SettingsError
 from bayeslink.fields import Field
 from bayeslink.model import Parameters, Priors, proportions
-from bayeslink.patterns import Floats, Ints, LevelCounts, Pairs, Patterns
+from bayeslink.patterns import Floats, Ints, LevelCounts, Pairs, Patterns, sum_weights
 
 MAX_VISITS = 4e9  # pairs gone through one by one; beyond that, patterns are sampled
 SAMPLE = 20_000_000  # pairs drawn where patterns are sampled
 LISTED = 20_000_000  # pairs listed there, at most, were fields independent
+COMPARED = (
+    2_000_000  # pairs drawn where tables do not tell all levels; up to as many, all are taken
+)
+
+LevelsOf = Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.uint8]]
 
 
 def count_levels(tables: Tables, n_levels: Sequence[int]) -> LevelCounts:
@@ -100,9 +105,19 @@ def count_patterns(
     counts: Ints,
     list_above: Callable[[Floats, float], Pairs],
     threads: int,
+    levels_of: LevelsOf | None = None,
 ) -> Patterns:
-    """Pairs with each pattern: exactly if that takes no more than MAX_VISITS, else estimated."""
+    """Pairs with each pattern: exactly if that takes no more than MAX_VISITS, else estimated.
+
+    `levels_of` gives the comparison vectors of pairs of rows, where tables do not tell all levels.
+    """
     coding = Coding.of(fields)
+    if levels_of is not None:
+        if tables.scope.n_pairs > COMPARED:
+            return _sampled(tables, fields, coding, counts, list_above, threads, levels_of)
+        every = list_above(np.zeros(counts.shape), -np.inf)
+        codes, n = np.unique(coding.codes(every.levels), return_counts=True)
+        return Patterns(coding.levels(codes), n)
     shares = counts[:, 2:].sum(1) / max(1, tables.scope.n_pairs)
     few, groups, work = _choose_few(tables, shares)
     if work > MAX_VISITS:
@@ -272,6 +287,7 @@ def _sampled(
     counts: Ints,
     list_above: Callable[[Floats, float], Pairs],
     threads: int,
+    levels_of: LevelsOf | None = None,
 ) -> Patterns:
     """Pairs that may matter counted, the others estimated from a random sample."""
     from bayeslink.kernels.search import sample_patterns
@@ -295,7 +311,12 @@ def _sampled(
             weights, threshold, coding.parts(()),
         )  # fmt: skip
 
-    drawn = in_pieces(work, SAMPLE, 10.0 * SAMPLE, threads)
+    if levels_of is None:
+        size, drawn = SAMPLE, in_pieces(work, SAMPLE, 10.0 * SAMPLE, threads)
+    else:
+        size, levels = COMPARED, levels_of(*_drawn(tables, pairs_before, COMPARED))
+        below = levels[sum_weights(weights, levels) <= threshold]
+        drawn = [np.unique(coding.codes(below), return_counts=True)]
     codes, n = _together(drawn)
     scale = (n_pairs - len(listed)) / max(1, n.sum())
     share = n / max(1, n.sum())
@@ -307,4 +328,14 @@ def _sampled(
     estimate[np.argmax(estimate)] += n_pairs - len(listed) - estimate.sum()  # for the rounding
     estimate[at_exact] += exact
     error[at] = scale * np.sqrt(n * (1 - share))
-    return Patterns(coding.levels(every), estimate, SAMPLE, error)
+    return Patterns(coding.levels(every), estimate, size, error)
+
+
+def _drawn(
+    tables: Tables, pairs_before: NDArray[np.uint64], size: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Rows of pairs in scope drawn at random."""
+    at = np.random.default_rng(0).integers(0, pairs_before[-1], size, np.uint64)
+    a = np.searchsorted(pairs_before, at, side="right") - 1
+    b = tables.from_b[a] + (at - pairs_before[a]).astype(np.int64)
+    return tables.order_a[a], tables.order_b[b]

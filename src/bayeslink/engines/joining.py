@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,47 +12,68 @@ from bayeslink.engines.plan import SearchPlan, describe
 from bayeslink.engines.search import Join, Problem, choose_caps, make_joins
 from bayeslink.engines.tables import EVERY_PAIR, Tables
 from bayeslink.engines.work import MAX_PIECES, in_pieces
-from bayeslink.errors import BayeslinkError
+from bayeslink.errors import TooManyPairsError
 from bayeslink.patterns import Pairs
 
 MAX_LISTED = 100_000_000  # pairs that a search lists before it gives up with advice
 
-
-class TooManyPairsError(BayeslinkError):
-    """A threshold so low that the pairs above it do not fit in memory."""
+Found = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]  # rows of A, of B, levels
 
 
-def find_above(tables: Tables, problem: Problem, threads: int) -> tuple[Pairs, SearchPlan]:
-    """Every pair above the threshold, by row of A, then of B, and how they were found."""
+def find_above(
+    tables: Tables,
+    problem: Problem,
+    threads: int,
+    settle: Callable[[Found], Found] = lambda found: found,
+    most: int | None = None,
+) -> tuple[Pairs, SearchPlan]:
+    """Every pair above the threshold, by row of A, then of B, and how they were found.
+
+    `settle` may change the levels of what a join finds, and drop pairs; `most` is the number of
+    pairs that it takes from a join, where that is not what may be listed.
+    """
     from bayeslink.kernels.search import by_record
 
     caps = choose_caps(problem)
     joins = make_joins(problem, caps)
     plan = describe(problem, caps, joins)
     pieces, visited = [_nothing(problem)], []
+    n_fields = len(problem.fields)
+    most_listed = min(MAX_LISTED, tables.memory.most_listed(n_fields))
     for join in joins:
-        limit = MAX_LISTED - sum(len(a) for a, *_ in pieces)
-        found = _run(tables, problem, join, limit, threads)
-        if sum(len(a) for a, *_ in found) > limit:
+        limit = most_listed - sum(len(a) for a, *_ in pieces)
+        found = _run(tables, problem, join, most or limit, threads, settle)
+        if sum(len(a) for (a, *_), _ in found) > limit:
             raise TooManyPairsError(
-                f"more than {MAX_LISTED:,} pairs have a weight above {problem.threshold:.3g}. Use "
-                "a higher theta or w0, more fields, or a blocking key."
+                f"more than {most_listed:,} pairs have a weight above {problem.threshold:.3g}, the "
+                "most that fit into the memory budget (--memory). Use a higher theta or w0, more "
+                "fields, or a blocking key."
             )
-        pieces += [(a, b, levels) for a, b, levels, _ in found]
-        visited.append(sum(n for *_, n in found))
-    a, b, levels = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
-    a, b = tables.order_a[a], tables.order_b[b]
+        pieces += [piece for piece, _ in found]
+        visited.append(sum(n for _, n in found))
+    together = tables.memory.concatenate
+    a, b = (together([piece[side] for piece in pieces], np.int32) for side in (0, 1))
+    levels = together([piece[2].ravel() for piece in pieces], np.uint8).reshape(-1, n_fields)
+    pieces.clear()
     order = by_record(a, b, int(a.max(initial=-1)) + 1, int(b.max(initial=-1)) + 1)
     done = tuple(replace(j, visited=n) for j, n in zip(plan.joins, visited, strict=True))
     return Pairs(a[order], b[order], levels[order]), replace(plan, joins=done, listed=len(a))
 
 
-def _nothing(problem: Problem) -> tuple[NDArray[Any], ...]:
-    return *np.zeros((2, 0), np.int32), np.zeros((0, len(problem.fields)), np.uint8)
+def _nothing(problem: Problem) -> Found:
+    none = np.zeros(0, np.int32)
+    return none, none, np.zeros((0, len(problem.fields)), np.uint8)
 
 
-def _run(tables: Tables, problem: Problem, join: Join, limit: int, threads: int) -> list[Any]:
-    """Pieces (rows of A, rows of B, levels, pairs visited) of what a join finds."""
+def _run(
+    tables: Tables,
+    problem: Problem,
+    join: Join,
+    limit: int,
+    threads: int,
+    settle: Callable[[Found], Found],
+) -> list[tuple[Found, int]]:
+    """What a join finds, in pieces, and how many pairs it visited for each."""
     from bayeslink.kernels import search as kernels
 
     class_a, class_b, unions = tables.classes
@@ -66,11 +87,12 @@ def _run(tables: Tables, problem: Problem, join: Join, limit: int, threads: int)
     order = _order(tables, problem, join, wanted)
     counted = np.zeros(MAX_PIECES, np.int64)
 
-    def work(first: int, last: int, piece: int) -> Any:
-        return kernels.join(
+    def work(first: int, last: int, piece: int) -> tuple[Found, int]:
+        a, b, levels, visited = kernels.join(
             order, first, last, file_a, file_b, tables.csr, plan, problem.weights,
             problem.threshold, counted, piece, limit,
         )  # fmt: skip
+        return settle((tables.order_a[a], tables.order_b[b], levels)), visited
 
     cost = join.expected + float(len(order) * tables.neighbours[join.looks].sum())
     return in_pieces(work, len(order), cost, threads)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +15,15 @@ from numpy.typing import NDArray
 
 from bayeslink.dictionaries import build_dictionary
 from bayeslink.engines.counts import count_levels, count_patterns
+from bayeslink.engines.deferred import (
+    describe_sample,
+    estimate_levels,
+    find_open,
+    open_bounds,
+    open_fields,
+    settle,
+    upper_weights,
+)
 from bayeslink.engines.joining import find_above
 from bayeslink.engines.plan import SearchPlan, describe
 from bayeslink.engines.search import Problem, choose_caps, make_joins
@@ -22,6 +32,7 @@ from bayeslink.errors import InputError
 from bayeslink.fields import Field
 from bayeslink.idpairs import id_pairs
 from bayeslink.keys import block_keys, tie_keys
+from bayeslink.memory import Memory
 from bayeslink.patterns import Floats, LevelCounts, Pairs, Patterns
 from bayeslink.records import Records
 
@@ -37,15 +48,20 @@ class LocalPairs:
         block: Sequence[Field] = (),
         threads: int | None = None,
         to_caller: Callable[[pa.Table], Any] = lambda table: table,
+        memory: Memory | None = None,
     ) -> None:
+        self.memory = Memory() if memory is None else memory
         self.records = (a, b)
         self.fields: Sequence[Field] = tuple(fields)
         self.threads = threads or os.cpu_count() or 1
-        self.dictionaries = [build_dictionary(f, a, b, self.threads) for f in self.fields]
+        self.dictionaries = [
+            build_dictionary(f, a, b, self.threads, self.memory) for f in self.fields
+        ]
+        self.open_fields = open_fields(self.dictionaries)
         self.tie_keys = tie_keys(a, b, self.fields)
         self.to_caller = to_caller
         self._block_of = block_keys(a, b, block)
-        self.tables = Tables(self.dictionaries, *self._block_of)
+        self.tables = Tables(self.dictionaries, *self._block_of, self.memory)
         self.scope = self.tables.scope
         self.last_plan: SearchPlan | None = None  # of the search done last
 
@@ -64,37 +80,58 @@ class LocalPairs:
     # --- what statistics ask for -------------------------------------------------------------
 
     @cached_property
-    def _level_counts(self) -> LevelCounts:
+    def _told_counts(self) -> LevelCounts:
+        """As the tables tell levels: pairs at open levels are counted at level 1."""
         return count_levels(self.tables, [f.n_levels for f in self.fields])
+
+    @cached_property
+    def _level_counts(self) -> LevelCounts:
+        if not self.open_fields:
+            return self._told_counts
+        return estimate_levels(self.dictionaries, self.tables, self._told_counts, self.threads)
 
     def level_counts(self) -> LevelCounts:
         return self._level_counts
 
+    def notes(self) -> list[str]:
+        """What the level counts do not say exactly."""
+        return describe_sample(self.dictionaries, self.level_counts())
+
     @cached_property
     def _pattern_counts(self) -> Patterns:
         counts = self.level_counts().counts
-        return count_patterns(self.tables, self.fields, counts, self.pairs_above, self.threads)
+        open_levels = self.levels_of if self.open_fields else None
+        return count_patterns(
+            self.tables, self.fields, counts, self.pairs_above, self.threads, open_levels
+        )
 
     def pattern_counts(self) -> Patterns:
         return self._pattern_counts
 
     def pairs_above(self, weights: Floats, threshold: float) -> Pairs:
         problem = self._problem(weights, threshold)
-        pairs, self.last_plan = find_above(self.tables, problem, self.threads)
+        if self.open_fields:
+            pairs, self.last_plan = find_open(
+                self.tables, problem, self.dictionaries, weights, self._told_counts, self.threads
+            )
+        else:
+            pairs, self.last_plan = find_above(self.tables, problem, self.threads)
         return pairs
 
     def plan(self, weights: Floats, threshold: float) -> SearchPlan:
         """How `pairs_above` would go about it; `str()` of it is for people."""
         problem = self._problem(weights, threshold)
         caps = choose_caps(problem)
-        return describe(problem, caps, make_joins(problem, caps))
+        plan = describe(problem, caps, make_joins(problem, caps))
+        return replace(plan, bounds=open_bounds(self.dictionaries, weights))
 
     def _problem(self, weights: Floats, threshold: float) -> Problem:
-        counts = self.level_counts().counts.astype(float)
+        counts = self._told_counts.counts.astype(float)
         counts[:, 0] = 0
+        upper = upper_weights(self.dictionaries, weights)
         return Problem(
             fields=self.fields,
-            weights=np.ascontiguousarray(weights[:, : counts.shape[1]], np.float64),
+            weights=np.ascontiguousarray(upper[:, : counts.shape[1]], np.float64),
             threshold=float(threshold),
             shares=counts / np.maximum(1, counts.sum(1, keepdims=True)),
             neighbours=self.tables.neighbours,
@@ -127,13 +164,16 @@ class LocalPairs:
         """Comparison vectors of given pairs of rows."""
         from bayeslink.kernels.search import levels_at
 
+        t = self.tables
         levels = np.empty((len(a), len(self.fields)), np.uint8)
         for j, d in enumerate(self.dictionaries):
-            x, t = d.a.codes[a], d.table
-            rows = np.where(x == len(d.a.values), np.int32(-1), x)
+            x = d.a.codes[a]
+            rows = np.where(x == len(d.a.values), -1, x + t.first_row[j]).astype(np.int32)
+            slots = (d.b.codes[b] + t.base[j]).astype(np.int32)
             levels[:, j] = levels_at(
-                rows, d.b.codes[b], len(d.b.values), t.indptr, t.indices, t.levels
+                rows, slots, int(t.base[j + 1]) - 1, t.indptr, t.slots, t.levels
             )
+        settle(self.dictionaries, a, b, levels)
         return levels
 
     def table(self, pairs: Pairs, columns: dict[str, Any]) -> Any:

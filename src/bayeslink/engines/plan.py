@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,8 @@ class SearchPlan:
     n_ceilings: int  # sets of missing fields that occur
     highest: float
     listed: int | None = None  # pairs above the threshold; None before the search
+    bounds: Mapping[str, float] = field(default_factory=dict)  # weight of open fields, see deferred
+    settled: int | None = None  # pairs in which open fields were compared; None before the search
 
     @property
     def expected(self) -> float:
@@ -72,6 +74,7 @@ class SearchPlan:
             "visited": self.visited,
             "never_visited": self.skipped,
             "listed": self.listed,
+            **({"settled": self.settled} if self.bounds else {}),
         }
 
     def __str__(self) -> str:
@@ -139,6 +142,15 @@ def _lines(plan: SearchPlan) -> list[str]:
     lines += ["", f"{100 * plan.skipped:.4f} % of the pairs are never visited.{found}"]
     if plan.unused and plan.joins and all(join.field for join in plan.joins):
         lines.append(f"No join is needed on {', '.join(plan.unused)}.")
+    for name, bound in plan.bounds.items():
+        lines.append(
+            f"Not all values of {name} are compared with each other: where its level is open, it "
+            f"counts as {bound:.4g}, the most it can be."
+        )
+    if plan.bounds and plan.settled is not None:
+        lines.append(
+            f"Open levels were told in {plan.settled:,} pairs that can be above with them."
+        )
     if plan.ceilings:
         lines += ["", "Why none is missed: a pair in none of the joins weighs at most"]
     for missing, share, caps in plan.ceilings:

@@ -7,7 +7,7 @@ the blocking key, so that the records of B that one of A may link to are one ran
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bayeslink.dictionaries import Dictionary
+from bayeslink.dictionaries import NO_TABLE, Dictionary
 from bayeslink.engines.missing import Classes, Unions, join_classes, missing_classes
+from bayeslink.memory import Memory
 from bayeslink.patterns import Ints, Scope
 
 EVERY_PAIR = -1  # in place of a field: the join of all of A with all of B
@@ -24,7 +25,7 @@ _SCANNED = 4.0  # blocks of fewer records than this times the neighbours of a re
 
 
 class Tables:
-    """Records and level tables, laid out once.
+    """Records and level tables, laid out once; the tables are taken out of the dictionaries.
 
     Attributes
     ----------
@@ -36,13 +37,19 @@ class Tables:
         Row or slot of each record's value in each field; −1 or the field's last slot if missing.
     indptr, slots, levels
         The CSR table of levels above 1.
-    base
-        First slot of each field, and the end.
+    first_row, base
+        First row and first slot of each field, and the end.
     from_b, to_b
         The records of B in scope of each record of A.
     """
 
-    def __init__(self, dictionaries: Sequence[Dictionary], block_a: Ints, block_b: Ints) -> None:
+    def __init__(
+        self,
+        dictionaries: list[Dictionary],
+        block_a: Ints,
+        block_b: Ints,
+        memory: Memory | None = None,
+    ) -> None:
         n_blocks = int(max(block_a.max(initial=-1), block_b.max(initial=-1))) + 1
         self.order_a, self.start_a = _sorted_by_block(block_a, n_blocks)
         self.order_b, self.start_b = _sorted_by_block(block_b, n_blocks)
@@ -50,23 +57,28 @@ class Tables:
         self.block_a = np.repeat(np.arange(n_blocks), self.scope.sizes_a)
         self.block_b = np.repeat(np.arange(n_blocks), self.scope.sizes_b)
         self.from_b, self.to_b = self.start_b[self.block_a], self.start_b[self.block_a + 1]
-        rows, slots, nnz = 0, 0, 0
-        columns_a, columns_b, indptrs, indices, base = [], [], [], [], [0]
-        for d in dictionaries:
+        self.memory = memory = Memory() if memory is None else memory
+        n_values = np.array([(len(d.a.values), len(d.b.values) + 1) for d in dictionaries])
+        self.first_row, self.base = _starts(n_values[:, 0]), _starts(n_values[:, 1])
+        n_fields, n_entries = len(dictionaries), sum(len(d.table.levels) for d in dictionaries)
+        self.codes_a = np.empty((len(self.order_a), n_fields), np.int32)
+        self.codes_b = np.empty((len(self.order_b), n_fields), np.int32)
+        self.indptr = np.empty(self.first_row[-1] + 1, np.int64)
+        self.slots = memory.empty(n_entries, np.int32)
+        self.levels = memory.empty(n_entries, np.uint8)
+        at = 0
+        for j, d in enumerate(dictionaries):
             codes = d.a.codes[self.order_a]
-            columns_a.append(np.where(codes == len(d.a.values), -1, codes + rows))
-            columns_b.append(d.b.codes[self.order_b] + slots)
-            indptrs.append(d.table.indptr[:-1] + nnz)
-            indices.append(d.table.indices + slots)
-            rows, nnz = rows + len(d.a.values), nnz + len(d.table.indices)
-            slots += len(d.b.values) + 1
-            base.append(slots)
-        self.base = np.array(base, np.int64)
-        self.codes_a = np.ascontiguousarray(np.stack(columns_a, 1), np.int32)
-        self.codes_b = np.ascontiguousarray(np.stack(columns_b, 1), np.int32)
-        self.indptr = np.concatenate([*indptrs, [nnz]]).astype(np.int64)
-        self.slots = np.concatenate(indices).astype(np.int32)
-        self.levels = np.concatenate([d.table.levels for d in dictionaries])
+            missing = codes == len(d.a.values)
+            self.codes_a[:, j] = np.where(missing, -1, codes + self.first_row[j])
+            self.codes_b[:, j] = d.b.codes[self.order_b] + self.base[j]
+            end = at + len(d.table.levels)
+            self.indptr[self.first_row[j] : self.first_row[j + 1]] = d.table.indptr[:-1] + at
+            np.add(d.table.indices, np.int32(self.base[j]), out=self.slots[at:end])
+            self.levels[at:end] = d.table.levels
+            at = end
+            dictionaries[j] = replace(d, table=NO_TABLE)
+        self.indptr[-1] = at
         self._groups: dict[int, Ints] = {}
         self._posts: dict[int, tuple[NDArray[np.int32], Ints]] = {}
 
@@ -136,6 +148,10 @@ class Tables:
         sizes = np.bincount(column, minlength=int(self.base[field + 1] - self.base[field]))
         posts = np.argsort(column, kind="stable").astype(np.int32)
         return posts, np.concatenate([[0], np.cumsum(sizes)])
+
+
+def _starts(sizes: Ints) -> Ints:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def _sorted_by_block(keys: Ints, n_blocks: int) -> tuple[NDArray[np.int32], Ints]:
