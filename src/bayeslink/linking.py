@@ -79,7 +79,7 @@ def compare(
         )
         codes = 2 * 4 * len(columns) * len(records[side])
         room.take("the records read so far", records[side].nbytes + codes)
-    progress("comparing values")
+    progress(f"comparing values. {room}")
     to_caller = _caller_kind(records)
     return LocalPairs(records[0], records[1], fields, keys, threads, to_caller, room)
 

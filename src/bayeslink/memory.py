@@ -138,7 +138,21 @@ class Memory:
             self.in_use -= size
 
     def summary(self) -> dict[str, Any]:
-        return {"budget": self.budget, "spilled": self.spilled, "peak": peak_memory()}
+        """The budget, what was reckoned to need memory, what went to files, and the peak."""
+        return {
+            "budget": self.budget,
+            "reckoned": self.taken,
+            "spilled": self.spilled,
+            "peak": peak_memory(),
+        }
+
+    def __str__(self) -> str:
+        peak = peak_memory()
+        used = "" if peak is None else f", at most {_size(peak)} used"
+        return (
+            f"Memory: a budget of {_size(self.budget)}; about {_size(self.taken)} for the program "
+            f"and the records, {_size(self.spilled)} of large arrays in files{used}."
+        )
 
 
 def peak_memory() -> int | None:

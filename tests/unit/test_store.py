@@ -268,3 +268,14 @@ def test_the_same_bytes_within_a_small_memory_budget(tmp_path, monkeypatch):
     assert done.exit_code == 2
     assert "memory budget is 100 kB" in done.output
     assert not (tmp_path / "none").exists()
+
+
+def test_the_plan_is_explained_when_asked_for(paths, tmp_path):
+    flags = ["link", *paths, *ON, "--draws", "5", "--tune", "5", "--explain-plan", "-o"]
+    told = CliRunner().invoke(main, [*flags, str(tmp_path / "told")]).output
+    assert "never visited" in told or "every pair" in told
+    assert "Memory: a budget of" in told
+    summary = json.loads(CliRunner().invoke(main, [*flags, str(tmp_path / "j"), "--json"]).output)
+    assert summary["plan"] in told
+    assert summary["search"]["listed"] >= summary["candidates"]
+    assert summary["search"]["visited"] <= summary["n_pairs"] * len(summary["search"]["joins"])
