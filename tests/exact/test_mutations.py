@@ -139,22 +139,24 @@ BUGS = {
         "    for e in range(n_edges):\n"
         "        for j in range(n_fields):\n"
         "            counts[j, patterns[edge_pattern[e], j]] += linked[e]\n",
-        "        counts[:] = known_counts\n",
+        "        for j in range(n_fields):\n"
+        "            for h in range(width):\n"
+        "                counts[j, h] = known_counts[j, h]\n",
         "        stale = counts.copy()\n"
         "        counts[:] = known_counts\n",
-        "alpha_m + counts, used, log_m", "alpha_m + stale, used, log_m",
-        "alpha_u + (all_counts - counts)", "alpha_u + (all_counts - stale)",
+        "alpha_m[j, h] + counts[j, h]\n", "alpha_m[j, h] + stale[j, h]\n",
+        "(all_counts[j, h] - counts[j, h])", "(all_counts[j, h] - stale[j, h])",
     ),
     "α − 1 in the draws of m": bug(
         "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
-        "alpha_m + counts, used, log_m", "np.maximum(alpha_m - 1.0, 0.01) + counts, used, log_m",
+        "alpha_m[j, h] + counts[j, h]\n", "max(alpha_m[j, h] - 1.0, 0.01) + counts[j, h]\n",
     ),
     "α instead of α − 1 in the penalized likelihood": bug(
         "model.py", TABLE_1, "np.maximum(self.alpha_m - 1, MIN", "np.maximum(self.alpha_m, MIN"
     ),
     "known links not among the counts": bug(
         "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
-        "counts[:] = known_counts", "counts[:] = 0",
+        "counts[j, h] = known_counts[j, h]", "counts[j, h] = 0",
     ),
     "missing counted as disagreement": bug(
         "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",

@@ -336,9 +336,10 @@ def list_matchings(block_start, rows, columns, most):
                 )
             found = max(found, 0)
             if attempt == 1:
-                set_parent[n : n + found] = parent[:found]
-                set_edge[n : n + found] = edge[:found]
-                set_size[n : n + found] = size[:found]
+                for s in range(found):
+                    set_parent[n + s] = parent[s]
+                    set_edge[n + s] = edge[s]
+                    set_size[n + s] = size[s]
             n += found
             first_set[k + 1] = n
         if attempt == 0:
@@ -374,6 +375,7 @@ def run_sweeps(
     odds = np.empty(len(patterns))
     root = np.empty(len(patterns))
     counts = np.empty((n_fields, width), np.int64)
+    shape_m, shape_u = np.empty((n_fields, width)), np.empty((n_fields, width))
     n_joint, n_large = len(joint_start) - 1, len(large_start) - 1
     most = 1
     for k in range(n_joint):
@@ -393,7 +395,8 @@ def run_sweeps(
             odds[g] = np.exp(w)
             root[g] = np.exp(0.5 * w)
         if recording:
-            expected[:] = 0.0
+            for e in range(n_edges):
+                expected[e] = 0.0
 
         start_stream(rng, seed, chain, sweep, 0)
         for e in range(n_single):
@@ -465,14 +468,20 @@ def run_sweeps(
                     if recording:
                         expected[e] = weight / total
 
-        counts[:] = known_counts
+        for j in range(n_fields):
+            for h in range(width):
+                counts[j, h] = known_counts[j, h]
         for e in range(n_edges):
             if linked[e]:
                 for j in range(n_fields):
                     counts[j, patterns[edge_pattern[e], j]] += 1
         start_stream(rng, seed, chain, sweep, np.uint64(0xFFFFFFFFFFFFFFFF))
-        draw_log_dirichlet(rng, alpha_m + counts, used, log_m)
-        draw_log_dirichlet(rng, alpha_u + (all_counts - counts), used, log_u)
+        for j in range(n_fields):
+            for h in range(width):
+                shape_m[j, h] = alpha_m[j, h] + counts[j, h]
+                shape_u[j, h] = alpha_u[j, h] + (all_counts[j, h] - counts[j, h])
+        draw_log_dirichlet(rng, shape_m, used, log_m)
+        draw_log_dirichlet(rng, shape_u, used, log_u)
 
         if recording:
             density = log_prior[n_links]
