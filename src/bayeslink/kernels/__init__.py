@@ -1,8 +1,8 @@
 """Compiled code: arrays in, arrays out. Each kernel has a plain oracle in the tests.
 
 Kernels are compiled when first called, and kept on disk for later processes: beside the source, or
-in the user's cache directory where the package is installed read-only. `prepare` compiles all that
-a linkage needs, in several processes at once, and says what is being waited for.
+in the user's cache directory where the package is installed read-only. `prepare` has what a linkage
+needs compiled by other processes, while this one goes on, and says what is being waited for.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 import numba
 
-# What each process compiles when nothing is there yet; the first group is this process's own.
-_GROUPS = (("distances", "tables", "scan", "matching", "components"), ("sampling",), ("search",))
-MODULES = tuple(name for group in _GROUPS for name in group)
+MODULES = ("distances", "tables", "scan", "search", "matching", "components", "sampling")
+# What other processes compile when nothing is there yet; this one needs the rest first.
+_GROUPS = (("search",), ("sampling", "matching", "components"))
+FINISH = "bayeslink compiles"  # name of the thread that waits for them
 _LOCK = Lock()
+_others: dict[str, subprocess.Popen[bytes]] = {}  # which process compiles a module
 
 
 class Kernel:
@@ -43,6 +45,8 @@ class Kernel:
         Numba refuses to cache where there is nowhere to write (a read-only install and no home);
         then the function is compiled in memory.
         """
+        if other := _others.get(self.function.__module__):
+            other.wait()
         with _LOCK:
             if self._compiled is None:
                 options = {"nogil": True, "cache": True}
@@ -59,7 +63,7 @@ def kernel(signature: Any, *, rare: bool = False) -> Callable[[Callable[..., Any
 
 
 def prepare(say: Callable[[str], None]) -> None:
-    """Compile what a linkage needs, unless that was done before on this machine."""
+    """Start to compile what a linkage needs, unless that was done before on this machine."""
     stamp = _stamp()
     if stamp is None:
         say(
@@ -71,19 +75,21 @@ def prepare(say: Callable[[str], None]) -> None:
         return
     say("first run on this machine: compiling for its processor, once. About 20 seconds.")
     code = "import sys, bayeslink.kernels as k; k.compile_modules(sys.argv[1:])"
-    others = [
-        subprocess.Popen(
+    for modules in _GROUPS:
+        other = subprocess.Popen(
             [sys.executable, "-c", code, *modules],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        for modules in _GROUPS[1:]
-    ]
-    compile_modules(_GROUPS[0])
-    codes = [other.wait() for other in others]
-    if not any(codes):
-        stamp.touch()
+        _others.update({f"bayeslink.kernels.{name}": other for name in modules})
+
+    def finish() -> None:
+        codes = [other.wait() for other in set(_others.values())]
+        if not any(codes):
+            stamp.touch()
+
+    Thread(target=finish, name=FINISH).start()
 
 
 def compile_modules(names: Iterable[str]) -> None:
