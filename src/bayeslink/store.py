@@ -8,7 +8,7 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -24,8 +24,9 @@ import pyarrow.parquet as pq
 
 from bayeslink import settings as toml
 from bayeslink.errors import InputError, OutputError
+from bayeslink.fields import Field
 from bayeslink.judgements import FILE, Judgements
-from bayeslink.records import read_records
+from bayeslink.records import Records, read_records
 
 if TYPE_CHECKING:
     from bayeslink.dictionaries import Dictionary
@@ -318,6 +319,27 @@ def comparison_settings(directory: Path) -> Iterator[dict[str, Any]]:
         ]
         wanted = ("a", "b", "fields", "id", "block")
         yield {**{key: arguments[key] for key in wanted if key in arguments}, "read": tuple(reads)}
+
+
+def read_inputs(arguments: Mapping[str, Any], fields: Sequence[Field]) -> tuple[Records, Records]:
+    """Both files of a run once more, with the columns of these fields."""
+    ids = arguments.get("id", "id")
+    ids = ids if isinstance(ids, tuple) else (ids, ids)
+    found = []
+    with tempfile.TemporaryDirectory() as scratch:  # the run has set bad rows aside already
+        for side, options in enumerate(arguments["read"]):
+            aside = options.quarantine and f"{scratch}/{side}"
+            columns = list(dict.fromkeys(name for f in fields for name in f.columns[side]))
+            found.append(
+                read_records(
+                    arguments["ab"[side]],
+                    id=ids[side],
+                    columns=columns,
+                    options=replace(options, quarantine=aside),
+                    side="AB"[side],
+                )
+            )
+    return found[0], found[1]
 
 
 def _no_run(path: Path, error: Exception) -> InputError:

@@ -19,7 +19,7 @@ from bayeslink.errors import BayeslinkError, InputError
 from bayeslink.fields import Field, exact
 from bayeslink.idpairs import id_pairs
 from bayeslink.penalized import PenaltyPath, penalty_path
-from bayeslink.records import Records, read_records
+from bayeslink.records import Records
 
 if TYPE_CHECKING:
     from bayeslink.runs import Run
@@ -132,20 +132,9 @@ def _from_directory(folder: Path) -> Material:
 def _inputs(folder: Path, summary: dict[str, Any]) -> tuple[Inputs, LocalPairs | None]:
     """Read the files again, and compare them if they are small."""
     with store.comparison_settings(folder) as given:
-        ids = given.get("id", "id")
-        ids = (ids, ids) if ids is None or isinstance(ids, str) else tuple(ids)
         keys = [_key(names) for names in given.get("block", ())]
         fields = given["fields"]
-        records = [
-            read_records(
-                given["ab"[side]],
-                id=ids[side],
-                columns=list(dict.fromkeys(c for f in (*fields, *keys) for c in f.columns[side])),
-                options=given["read"][side],
-                side="AB"[side],
-            )
-            for side in (0, 1)
-        ]
+        records = store.read_inputs(given, (*fields, *keys))
     if [r.sha256 for r in records] != [i["sha256"] for i in summary["inputs"]]:
         raise InputError("an input file has changed since the run. Link the files again.")
     inputs = Inputs(records, fields)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from bayeslink.errors import InputError
 from bayeslink.fields import Field, exact
 from bayeslink.judgements import Pair
 from bayeslink.patterns import Ints
-from bayeslink.records import Records, read_records
+from bayeslink.records import Records
 from bayeslink.review.cases import Cases, find_cases
 
 _PAIR = "pair-"  # begins the key of a case that is one pair below the floor
@@ -114,7 +113,7 @@ def open_run(folder: Path, show: Sequence[str] = ()) -> Material:
         )
     arguments = _arguments(folder)
     fields, further = arguments["fields"], _further(arguments, show)
-    records = _read_again(arguments, (*fields, *further))
+    records = store.read_inputs(arguments, (*fields, *further))
     _check_unchanged(records, summary)
     candidates = store.read_table(folder, "pairs").combine_chunks()
     parameters = store.read_table(folder, "parameters")
@@ -160,26 +159,6 @@ def _further(arguments: Mapping[str, Any], show: Sequence[str]) -> list[Field]:
     names += [(a, b or a) for a, _, b in (text.partition("=") for text in show)]
     seen = {f.columns for f in arguments["fields"]}
     return [exact(a, columns=(a, b)) for a, b in dict.fromkeys(names) if ((a,), (b,)) not in seen]
-
-
-def _read_again(arguments: Mapping[str, Any], fields: Sequence[Field]) -> tuple[Records, Records]:
-    ids = arguments.get("id", "id")
-    ids = ids if isinstance(ids, tuple) else (ids, ids)
-    read = []
-    with tempfile.TemporaryDirectory() as scratch:  # the run has set bad rows aside already
-        for side, options in enumerate(arguments["read"]):
-            aside = options.quarantine and f"{scratch}/{side}"
-            columns = list(dict.fromkeys(name for f in fields for name in f.columns[side]))
-            read.append(
-                read_records(
-                    arguments["ab"[side]],
-                    id=ids[side],
-                    columns=columns,
-                    options=replace(options, quarantine=aside),
-                    side="AB"[side],
-                )
-            )
-    return read[0], read[1]
 
 
 def _check_unchanged(records: Sequence[Records], summary: Mapping[str, Any]) -> None:
