@@ -28,8 +28,10 @@ class DataSet:
 # --- how each tool is set up ------------------------------------------------------------------
 
 
-def bayeslink(*fields: str, block: tuple[str, ...] = ()) -> tuple[str, Settings]:
-    return "bayeslink", {"fields": fields, "block": block}
+def bayeslink(
+    *fields: str, block: tuple[str, ...] = (), point: bool = False
+) -> tuple[str, Settings]:
+    return "bayeslink", {"fields": fields, "block": block, **({"point": True} if point else {})}
 
 
 def splink(
@@ -174,6 +176,9 @@ def large() -> DataSet:
     arms = {
         "bayeslink, within postcode": bayeslink(*LARGE, block=("postcode",)),
         "bayeslink, all 2.5 billion pairs": bayeslink(*LARGE, "bl.exact('postcode')"),
+        "bayeslink, all pairs, point estimate": bayeslink(
+            *LARGE, "bl.exact('postcode')", point=True
+        ),
         "Splink, four blocking rules": splink(
             0.5 / 50_000, [*LARGE_SPLINK, "cl.ExactMatch('postcode')"], LARGE_RULES, LARGE_TRAINING
         ),

@@ -26,9 +26,11 @@ def link_bayeslink(folder: Path, settings: dict[str, Any]) -> tuple[Rows, Rows]:
     import bayeslink as bl
 
     fields = [eval(text, {"bl": bl}) for text in settings["fields"]]
-    run = bl.link(folder / "a.csv", folder / "b.csv", fields, block=settings["block"])
+    how = {key: settings[key] for key in ("block", "point") if key in settings}
+    run = bl.link(folder / "a.csv", folder / "b.csv", fields, **how)
     links = run.table.filter(run.table["decision"].to_numpy(False) == "link").to_pydict()
-    return zip(links["id_a"], links["id_b"], links["link_probability"], strict=True), ()
+    chances = ["" if p is None else p for p in links["link_probability"]]
+    return zip(links["id_a"], links["id_b"], chances, strict=True), ()
 
 
 def link_splink(folder: Path, settings: dict[str, Any]) -> tuple[Rows, Rows]:
