@@ -1,5 +1,6 @@
 """When kernels are compiled, and what is said about it."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -74,6 +75,27 @@ def test_a_first_run_has_others_compile_and_waits_for_them(said, works, tmp_path
         if thread.name == kernels.FINISH:
             thread.join()
     assert stamp.exists() == works
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_fork_does_not_wait_for_processes_that_are_not_its_own():
+    """A thread of the parent holds the lock on waiting; a fork would have it locked for good."""
+    code = (
+        "import os, subprocess, sys, threading, time\n"
+        "from bayeslink import kernels\n"
+        "other = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(5)'])\n"
+        "kernels._others['__main__'] = other\n"
+        "threading.Thread(target=other.wait).start()\n"
+        "time.sleep(0.2)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    kernels.kernel('f8(f8)')(lambda x: 2 * x)(1.0)\n"
+        "    os._exit(7)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "other.kill()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "7", done.stderr
 
 
 def test_the_stamp_belongs_to_the_sources_and_the_place(tmp_path, monkeypatch):

@@ -26,6 +26,8 @@ _GROUPS = (("search",), ("sampling", "matching", "components"))
 FINISH = "bayeslink compiles"  # name of the thread that waits for them
 _LOCK = Lock()
 _others: dict[str, subprocess.Popen[bytes]] = {}  # which process compiles a module
+if hasattr(os, "register_at_fork"):  # a fork cannot wait for them: they are not its children
+    os.register_at_fork(after_in_child=_others.clear)
 
 
 class Kernel:
