@@ -165,9 +165,9 @@ def link(
     """Link the files A and B and write the results to OUT."""
     with _progress() as progress:
         from bayeslink.linking import link as link_files
-        from bayeslink.settings import link_arguments, load
+        from bayeslink.settings import from_flags, link_arguments, load
 
-        settings = {**(load(config) if config else {}), **_given(flags)}
+        settings = {**(load(config) if config else {}), **from_flags(flags)}
         output = output or settings.get("output")
         for key, flag in (("a", "A"), ("b", "B"), ("fields", "--on")):
             if not settings.get(key):
@@ -375,42 +375,6 @@ def reproduce(experiment: str, output: Path, datasets: int) -> None:
 
 
 # ---------------------------------------------------------------------------------------------
-
-
-_PLAIN_FLAGS = (
-    "a", "b", "theta", "w0", "draws", "tune", "chains", "point", "seed", "threads", "memory",
-    "labels",
-)  # fmt: skip
-
-
-def _given(flags: dict[str, Any]) -> dict[str, Any]:
-    """Flags that were given, in the form that link.toml has."""
-    from bayeslink.settings import parse_on
-
-    given = {key: flags[key] for key in _PLAIN_FLAGS if flags[key] is not None}
-    if flags["reject"] is not None:
-        given["loss"] = {"reject": flags["reject"]}
-    if flags["on"]:
-        given["fields"] = [parse_on(text) for text in flags["on"]]
-    if flags["no_id"]:
-        given["id"] = None
-    elif flags["ids"]:
-        given["id"] = list(flags["ids"])
-    if flags["block"]:
-        given["block"] = [part.split("=", 1) for part in flags["block"]]
-    if flags["overlap"]:
-        try:
-            given["overlap"] = [float(x) for x in flags["overlap"].split(",")]
-        except ValueError:
-            raise SettingsError(
-                f"--overlap takes two numbers such as 1,1, got {flags['overlap']!r}."
-            ) from None
-    if flags["missing"]:
-        given["missing"] = list(flags["missing"])
-    for key in ("encoding", "delimiter", "skip_lines", "table", "quarantine"):
-        if flags[key]:
-            given[key] = list(flags[key]) if len(flags[key]) > 1 else flags[key][0]
-    return given
 
 
 def _what_is_missing(what: str) -> str:

@@ -29,6 +29,7 @@ class EMFit:
     log_likelihood: float
     iterations: int
     converged: bool
+    sampled: int  # pairs drawn for the pattern counts; 0 where these are exact
 
     @property
     def m(self) -> ByField:
@@ -84,9 +85,11 @@ def fit_em(
             priors.used,
         )
         if log_likelihood - previous < tolerance * patterns.counts.sum():
-            return EMFit(pairs, parameters, share, log_likelihood, iteration, True)
+            return EMFit(
+                pairs, parameters, share, log_likelihood, iteration, True, patterns.sampled
+            )
         previous = log_likelihood
-    return EMFit(pairs, parameters, share, log_likelihood, max_iterations, False)
+    return EMFit(pairs, parameters, share, log_likelihood, max_iterations, False, patterns.sampled)
 
 
 def _e_step(patterns: Patterns, parameters: Parameters, share: float) -> tuple[Floats, float]:

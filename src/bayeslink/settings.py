@@ -236,6 +236,43 @@ def _one_or_two(key: str, value: Any) -> Any:
     return value
 
 
+# --- flags ------------------------------------------------------------------------------------
+
+
+_PLAIN_FLAGS = (
+    "a", "b", "theta", "w0", "draws", "tune", "chains", "point", "seed", "threads", "memory",
+    "labels",
+)  # fmt: skip
+
+
+def from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Flags that were given, in the form that link.toml has."""
+    given = {key: flags[key] for key in _PLAIN_FLAGS if flags[key] is not None}
+    if flags["reject"] is not None:
+        given["loss"] = {"reject": flags["reject"]}
+    if flags["on"]:
+        given["fields"] = [parse_on(text) for text in flags["on"]]
+    if flags["no_id"]:
+        given["id"] = None
+    elif flags["ids"]:
+        given["id"] = list(flags["ids"])
+    if flags["block"]:
+        given["block"] = [part.split("=", 1) for part in flags["block"]]
+    if flags["overlap"]:
+        try:
+            given["overlap"] = [float(x) for x in flags["overlap"].split(",")]
+        except ValueError:
+            raise SettingsError(
+                f"--overlap takes two numbers such as 1,1, got {flags['overlap']!r}."
+            ) from None
+    if flags["missing"]:
+        given["missing"] = list(flags["missing"])
+    for key in ("encoding", "delimiter", "skip_lines", "table", "quarantine"):
+        if flags[key]:
+            given[key] = list(flags[key]) if len(flags[key]) > 1 else flags[key][0]
+    return given
+
+
 # --- writing ----------------------------------------------------------------------------------
 
 
