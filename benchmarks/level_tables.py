@@ -17,10 +17,10 @@ from rapidfuzz.distance import OSA, JaroWinkler, Levenshtein
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import bayeslink as bl
-from bayeslink.comparisons import level_matrix
-from bayeslink.dictionaries import encode
-from bayeslink.level_tables import level_table
-from bayeslink.records import read_records
+from bayeslink.comparing.comparisons import level_matrix
+from bayeslink.comparing.dictionaries import encode
+from bayeslink.comparing.level_tables import level_table
+from bayeslink.data.records import read_records
 from benchmarks.measure import load_kernels, phase
 
 SCORERS = {

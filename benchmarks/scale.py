@@ -32,8 +32,8 @@ FIELDS = (
 
 def measure(n: int) -> None:
     load_kernels()
-    from bayeslink.settings import parse_on
-    from bayeslink.simulation import write_simulation
+    from bayeslink.results.settings import parse_on
+    from bayeslink.simulation.files import write_simulation
 
     fields = [parse_on(text) for text in FIELDS]
     with tempfile.TemporaryDirectory() as folder:

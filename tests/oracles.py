@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 
-from bayeslink.records import read_records
+from bayeslink.data.records import read_records
 
 
 def records(rows, ids=None, side="A"):

@@ -13,58 +13,51 @@ _PUBLIC = {
     "InputError": "errors",
     "OutputError": "errors",
     "SettingsError": "errors",
-    "Field": "fields",
-    "custom": "fields",
-    "damerau_levenshtein": "fields",
-    "date": "fields",
-    "exact": "fields",
-    "geo": "fields",
-    "jaro_winkler": "fields",
-    "levenshtein": "fields",
-    "numeric": "fields",
-    "tokens": "fields",
-    "ReadOptions": "records",
-    "Overlap": "priors",
-    "Penalty": "priors",
-    "assign_em": "em",
-    "fellegi_sunter": "em",
-    "fit_em": "em",
-    "fit_penalized": "penalized",
-    "penalty_path": "penalized",
-    "block_curve": "posthoc",
-    "posthoc_blocks": "posthoc",
-    "sample": "sampler",
-    "sensitivity": "sensitivity_analysis",
-    "Loss": "decisions",
-    "chapman": "downstream",
-    "lincoln_petersen": "downstream",
-    "pool": "downstream",
-    "population_size": "downstream",
-    "draw_sample": "audit",
-    "evaluate_sample": "audit",
-    "changes": "differences",
-    "export_labels": "labels",
-    "read_labels": "labels",
-    "compare": "linking",
-    "link": "linking",
-    "evaluate": "evaluation",
+    "Field": "comparing.fields",
+    "custom": "comparing.fields",
+    "damerau_levenshtein": "comparing.fields",
+    "date": "comparing.fields",
+    "exact": "comparing.fields",
+    "geo": "comparing.fields",
+    "jaro_winkler": "comparing.fields",
+    "levenshtein": "comparing.fields",
+    "numeric": "comparing.fields",
+    "tokens": "comparing.fields",
+    "ReadOptions": "data.records",
+    "Overlap": "inference.priors",
+    "Penalty": "inference.priors",
+    "assign_em": "inference.em",
+    "fellegi_sunter": "inference.em",
+    "fit_em": "inference.em",
+    "fit_penalized": "inference.penalized",
+    "penalty_path": "inference.penalized",
+    "block_curve": "inference.posthoc",
+    "posthoc_blocks": "inference.posthoc",
+    "sample": "inference.sampler",
+    "sensitivity": "inference.sensitivity",
+    "Loss": "inference.decisions",
+    "chapman": "inference.population",
+    "lincoln_petersen": "inference.population",
+    "pool": "inference.pooling",
+    "population_size": "inference.population",
+    "draw_sample": "results.audit_sample",
+    "evaluate_sample": "results.audit",
+    "changes": "results.changes",
+    "export_labels": "judging.labels",
+    "read_labels": "judging.labels",
+    "compare": "engines.compare",
+    "link": "linking.link",
+    "evaluate": "results.evaluation",
     "plots": "plots",
-    "simulate": "simulation",
-    "write_simulation": "simulation",
+    "simulate": "simulation.files",
+    "write_simulation": "simulation.files",
 }
 
 __all__ = ["__version__", *_PUBLIC]
 
 if TYPE_CHECKING:
     from bayeslink import plots
-    from bayeslink.audit import draw_sample, evaluate_sample
-    from bayeslink.decisions import Loss
-    from bayeslink.differences import changes
-    from bayeslink.downstream import chapman, lincoln_petersen, pool, population_size
-    from bayeslink.em import assign_em, fellegi_sunter, fit_em
-    from bayeslink.errors import BayeslinkError, InputError, OutputError, SettingsError
-    from bayeslink.evaluation import evaluate
-    from bayeslink.fields import (
+    from bayeslink.comparing.fields import (
         Field,
         custom,
         damerau_levenshtein,
@@ -76,15 +69,25 @@ if TYPE_CHECKING:
         numeric,
         tokens,
     )
-    from bayeslink.labels import export_labels, read_labels
-    from bayeslink.linking import compare, link
-    from bayeslink.penalized import fit_penalized, penalty_path
-    from bayeslink.posthoc import block_curve, posthoc_blocks
-    from bayeslink.priors import Overlap, Penalty
-    from bayeslink.records import ReadOptions
-    from bayeslink.sampler import sample
-    from bayeslink.sensitivity_analysis import sensitivity
-    from bayeslink.simulation import simulate, write_simulation
+    from bayeslink.data.records import ReadOptions
+    from bayeslink.engines.compare import compare
+    from bayeslink.errors import BayeslinkError, InputError, OutputError, SettingsError
+    from bayeslink.inference.decisions import Loss
+    from bayeslink.inference.em import assign_em, fellegi_sunter, fit_em
+    from bayeslink.inference.penalized import fit_penalized, penalty_path
+    from bayeslink.inference.pooling import pool
+    from bayeslink.inference.population import chapman, lincoln_petersen, population_size
+    from bayeslink.inference.posthoc import block_curve, posthoc_blocks
+    from bayeslink.inference.priors import Overlap, Penalty
+    from bayeslink.inference.sampler import sample
+    from bayeslink.inference.sensitivity import sensitivity
+    from bayeslink.judging.labels import export_labels, read_labels
+    from bayeslink.linking.link import link
+    from bayeslink.results.audit import evaluate_sample
+    from bayeslink.results.audit_sample import draw_sample
+    from bayeslink.results.changes import changes
+    from bayeslink.results.evaluation import evaluate
+    from bayeslink.simulation.files import simulate, write_simulation
 
 
 def __getattr__(name: str) -> Any:

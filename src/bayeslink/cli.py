@@ -17,8 +17,8 @@ from bayeslink import __version__
 from bayeslink.errors import BayeslinkError, SettingsError
 
 if TYPE_CHECKING:
-    from bayeslink.differences import Changes
-    from bayeslink.runs import Run
+    from bayeslink.linking.run import Run
+    from bayeslink.results.changes import Changes
 
 DEMO_FIELDS = (
     "gname:levenshtein",
@@ -61,12 +61,12 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
     """Simulate two files, link them, and say how well it went."""
     _prepare()
     with _progress() as progress:
-        from bayeslink.evaluation import evaluate
-        from bayeslink.linking import link as link_files
+        from bayeslink.linking.link import link as link_files
         from bayeslink.report.page import report
-        from bayeslink.settings import parse_on
-        from bayeslink.simulation import simulate as make_files
-        from bayeslink.simulation import write_simulation
+        from bayeslink.results.evaluation import evaluate
+        from bayeslink.results.settings import parse_on
+        from bayeslink.simulation.files import simulate as make_files
+        from bayeslink.simulation.files import write_simulation
 
         progress(f"simulating two files of {n:,} people")
         files, folder = make_files(n, seed=seed), output / "files"
@@ -164,8 +164,8 @@ def link(
 ) -> None:
     """Link the files A and B and write the results to OUT."""
     with _progress() as progress:
-        from bayeslink.linking import link as link_files
-        from bayeslink.settings import from_flags, link_arguments, load
+        from bayeslink.linking.link import link as link_files
+        from bayeslink.results.settings import from_flags, link_arguments, load
 
         settings = {**(load(config) if config else {}), **from_flags(flags)}
         output = output or settings.get("output")
@@ -218,8 +218,8 @@ def simulate(
 ) -> None:
     """Write a.csv, b.csv and truth.csv: two files of made-up people, and who is who."""
     with _progress() as progress:
-        from bayeslink.simulation import ALL_KINDS, write_simulation
-        from bayeslink.simulation import simulate as make_files
+        from bayeslink.simulation.files import ALL_KINDS, write_simulation
+        from bayeslink.simulation.files import simulate as make_files
 
         progress(f"simulating {arguments['n']:,} people")
         files = make_files(
@@ -254,9 +254,9 @@ def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -
     if (truth is None) == (labels is None):
         raise SettingsError("give --truth FILE or --labels: the true pairs, or a judged sample.")
     with _progress() as progress:
-        from bayeslink.audit import evaluate_sample
-        from bayeslink.evaluation import evaluate as compare_links
-        from bayeslink.store import read_links, read_truth
+        from bayeslink.results.audit import evaluate_sample
+        from bayeslink.results.evaluation import evaluate as compare_links
+        from bayeslink.results.store import read_links, read_truth
 
         progress("comparing links with the truth")
         result = (
@@ -278,7 +278,7 @@ def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -
 def explain(run: Path, id_a: str, id_b: str, as_json: bool) -> None:
     """Say why the records ID_A and ID_B are linked, or not, in the run directory RUN."""
     with _progress() as progress:
-        from bayeslink.linking import explain_saved
+        from bayeslink.linking.saved import explain_saved
 
         explanation = explain_saved(run, id_a, id_b, progress=progress)
     if as_json:
@@ -388,8 +388,8 @@ def _what_is_missing(what: str) -> str:
 
 def _changes(labels: str | None, config: Path | None, run: Run) -> Changes | None:
     """What changed against the run that was reviewed, or whose settings are repeated."""
-    from bayeslink.differences import changes
-    from bayeslink.store import is_run
+    from bayeslink.results.changes import changes
+    from bayeslink.results.store import is_run
 
     if labels is None:
         return None
@@ -399,7 +399,7 @@ def _changes(labels: str | None, config: Path | None, run: Run) -> Changes | Non
 
 def _refuse_existing(output: Path, force: bool) -> None:
     """Say so before the work, not after it."""
-    from bayeslink.store import check_target
+    from bayeslink.results.store import check_target
 
     check_target(output, force=force)
 

@@ -33,3 +33,12 @@ class TooManyPairsError(BayeslinkError):
     """A threshold so low that the pairs above it do not fit in memory."""
 
     exit_code = 2
+
+
+def check_interval(interval: float) -> None:
+    """Refuse what is no probability of an interval."""
+    if not 0 < interval < 1:
+        raise SettingsError(
+            f"interval must be between 0 and 1, got {interval!r}. It is the probability that the "
+            "interval holds; write 95 % as 0.95."
+        )

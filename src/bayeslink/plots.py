@@ -12,11 +12,11 @@ from bayeslink.report.material import is_true, read_truth
 from bayeslink.report.svg import Chart
 
 if TYPE_CHECKING:
-    from bayeslink.penalized import Mode, PenaltyPath
-    from bayeslink.posterior import Posterior
-    from bayeslink.posthoc import Blocks
-    from bayeslink.runs import Run
-    from bayeslink.sensitivity_analysis import Sensitivity
+    from bayeslink.inference.penalized import Mode, PenaltyPath
+    from bayeslink.inference.posterior import Posterior
+    from bayeslink.inference.posthoc import Blocks
+    from bayeslink.inference.sensitivity import Sensitivity
+    from bayeslink.linking.run import Run
 
 
 def weights(source: Run | Posterior | Mode) -> Chart:

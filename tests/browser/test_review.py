@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import bayeslink as bl
-from bayeslink.judgements import FILE, Judgements
+from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.review.material import open_run
 from bayeslink.review.screen import in_order
 from tests.unit.test_report import HOSTILE

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from bayeslink import dictionaries
+from bayeslink.comparing import dictionaries
+from bayeslink.comparing.fields import exact, levenshtein
 from bayeslink.engines import missing, search, tables, work
 from bayeslink.engines.local import LocalPairs
-from bayeslink.fields import exact, levenshtein
-from bayeslink.patterns import Candidates, sum_weights
+from bayeslink.pairs.candidates import Candidates
+from bayeslink.pairs.source import sum_weights
 from tests import oracles
 
 NAMES = ["ann", "anna", "hanna", "bob", "bobby", "li", "lee", None, ""]

@@ -17,8 +17,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import betaln, gammaln, logsumexp
 
 import bayeslink as bl
-from bayeslink.patterns import Scope
-from bayeslink.posthoc import posthoc_blocks
+from bayeslink.inference.posthoc import posthoc_blocks
+from bayeslink.pairs.source import Scope
 from tests import oracles
 
 N_LEVELS = (2, 3)  # of the two fields of a Problem

@@ -8,8 +8,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-from bayeslink.assignment import assign
-from bayeslink.patterns import mix64
+from bayeslink.inference.assignment import assign
+from bayeslink.pairs.ties import mix64
 from tests.oracles import matchings
 
 

@@ -15,7 +15,7 @@ from scipy import stats
 
 import bayeslink as bl
 from bayeslink.cli import main
-from bayeslink.judgements import FILE, Judgements
+from bayeslink.judging.judgements import FILE, Judgements
 from tests.exact.problems import random_files
 
 ALARM = 1e-3  # chance that right probabilities fail, over all problems; seeds are fixed

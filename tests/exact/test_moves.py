@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import bayeslink as bl
-from bayeslink import sampler
+from bayeslink.inference import sampler
 from bayeslink.kernels import sampling as kernels
 from tests.exact.problems import (
     Problem,

@@ -15,7 +15,7 @@ from scipy.special import betaln
 from scipy.stats import hypergeom
 
 import bayeslink as bl
-from bayeslink.diagnostics import mcse_mean
+from bayeslink.inference.diagnostics import mcse_mean
 from tests import oracles
 from tests.data import CENSUS, census_fields, needs_census
 

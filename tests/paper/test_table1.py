@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import bayeslink as bl
-from bayeslink.em import fit_em
-from bayeslink.model import Priors, posterior_mode
-from bayeslink.patterns import Patterns, count_levels
+from bayeslink.inference.em import fit_em
+from bayeslink.inference.model import Priors, posterior_mode
+from bayeslink.pairs.source import Patterns, count_levels
 from tests.data import CENSUS, census_fields, needs_census
 
 # last, sex, edu agree; pairs; EM weight; penalized weight at theta = 2

@@ -19,12 +19,13 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.special import betaln, gammaln, softmax
 
-from bayeslink import sampler
-from bayeslink.fields import custom
-from bayeslink.model import Parameters, Priors, proportions
-from bayeslink.patterns import LevelCounts, Patterns, Scope, mix64, sum_weights
-from bayeslink.posthoc import Blocks
-from bayeslink.priors import Overlap, Penalty
+from bayeslink.comparing.fields import custom
+from bayeslink.inference import sampler
+from bayeslink.inference.model import Parameters, Priors, proportions
+from bayeslink.inference.posthoc import Blocks
+from bayeslink.inference.priors import Overlap, Penalty
+from bayeslink.pairs.source import LevelCounts, Patterns, Scope, sum_weights
+from bayeslink.pairs.ties import mix64
 from tests import oracles
 
 

@@ -16,10 +16,10 @@ import pytest
 from scipy import stats
 from scipy.special import softmax
 
-from bayeslink.patterns import Pairs
-from bayeslink.penalized import fit_penalized
-from bayeslink.posthoc import posthoc_blocks
-from bayeslink.priors import Overlap, Penalty
+from bayeslink.inference.penalized import fit_penalized
+from bayeslink.inference.posthoc import posthoc_blocks
+from bayeslink.inference.priors import Overlap, Penalty
+from bayeslink.pairs.source import Pairs
 from tests.statistical import marginal
 
 N_A, N_B = 4, 5

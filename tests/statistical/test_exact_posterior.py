@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayeslink import sampler
-from bayeslink.diagnostics import ess_bulk
-from bayeslink.patterns import Pairs, Scope
-from bayeslink.penalized import fit_penalized
-from bayeslink.posthoc import posthoc_blocks
-from bayeslink.priors import Overlap, Penalty
+from bayeslink.inference import sampler
+from bayeslink.inference.diagnostics import ess_bulk
+from bayeslink.inference.penalized import fit_penalized
+from bayeslink.inference.posthoc import posthoc_blocks
+from bayeslink.inference.priors import Overlap, Penalty
+from bayeslink.pairs.source import Pairs, Scope
 from tests.statistical import marginal
 
 CHAINS = 4

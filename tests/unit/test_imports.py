@@ -1,65 +1,21 @@
-"""Imports point one way, the middle imports no data-frame library, only cli prints."""
+"""Imports point one way, inference imports no data-frame library, only cli prints."""
 
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import bayeslink
 
 SOURCE = Path(bayeslink.__file__).parent
 
-# Each layer may import from those after it, not from those before it or beside it.
-LAYERS = [
-    {"cli"},
-    {"review.server"},
-    {"review.desk", "review.gate", "review.rerun"},
-    {"review.screen"},
-    {"review.material", "review.marks"},
-    {"review.cases"},
-    {"reproduce.census", "reproduce.simulation", "reproduce.large"},
-    {"reproduce.calibration"},
-    {"reproduce.data", "reproduce.drawing"},
-    {"linking", "audit", "differences"},
-    {"labels"},
-    {"runs"},
-    {"plots", "report.page"},
-    {"report.examples", "report.uncertainty"},
-    {"report.sections"},
-    {"report.material"},
-    {"store"},
-    {"settings", "explanation"},
-    {"engines.local", "evaluation", "simulation", "sensitivity_analysis"},
-    {"sampler"},
-    {"posterior"},
-    {"posthoc", "decisions", "engines.deferred"},
-    {"penalized", "em", "keys", "idpairs", "engines.counts", "engines.joining"},
-    {"engines.plan"},
-    {"engines.search"},
-    {"engines.tables", "engines.work"},
-    {"engines.missing"},
-    {"assignment", "priors", "dictionaries", "_people", "diagnostics", "downstream"},
-    {"level_tables"},
-    {"model", "comparisons", "records", "independence"},
-    {"patterns", "delimited", "celltexts", "judgements"},
-    {"report.curves"},
-    {"report.charts", "report.markup"},
-    {"fields", "report.svg"},
-    {
-        "kernels.scan",
-        "kernels.search",
-        "kernels.matching",
-        "kernels.sampling",
-        "kernels.components",
-        "kernels.distances",
-    },
-    {"kernels.tables", "memory"},
-    {"kernels", "kernels.lanes", "engines", "report", "reproduce", "review", "errors", "__init__"},
-]
-MIDDLE = {
-    "model", "priors", "patterns", "assignment", "em", "penalized", "fields", "posthoc", "sampler",
-    "posterior", "decisions", "diagnostics", "downstream",
-}  # fmt: skip
+# Each room may import from those after it; within a room, imports go in no circle.
+ROOMS = [
+    "cli", "review", "reproduce", "linking", "plots", "report", "results", "judging", "simulation",
+    "engines", "inference", "pairs", "comparing", "data", "kernels", "memory", "shown",
+    "errors", "__init__",
+]  # fmt: skip
 
 
 def modules():
@@ -87,27 +43,37 @@ def imported(tree):
             yield node.module or ""
 
 
-def layer_of(module):
-    return next((i for i, layer in enumerate(LAYERS) if module in layer), None)
+def own_imports():
+    """Each module and the modules of ours that it imports."""
+    found = {
+        name: {t.removeprefix("bayeslink.") for t in imported(tree) if t.startswith("bayeslink.")}
+        for name, tree in modules()
+    }
+    return {name: {t for t in targets if t in found} for name, targets in found.items()}
 
 
-def test_imports_point_one_way():
-    upward = []
-    for name, tree in modules():
-        here = layer_of(name)
-        assert here is not None, f"{name} has no layer in tests/unit/test_imports.py"
-        for target in imported(tree):
-            if target.startswith("bayeslink."):
-                there = layer_of(target.removeprefix("bayeslink."))
-                if there is not None and there <= here:
-                    upward.append(f"{name} imports {target}")
+def room_of(module):
+    return ROOMS.index(module.split(".")[0])
+
+
+def test_imports_point_down_from_room_to_room():
+    upward = [
+        f"{name} imports {target}"
+        for name, targets in own_imports().items()
+        for target in targets
+        if room_of(target) < room_of(name)
+    ]
     assert not upward
 
 
-def test_the_middle_imports_no_data_frames():
+def test_imports_go_in_no_circle():
+    assert list(TopologicalSorter(own_imports()).static_order())
+
+
+def test_inference_imports_no_data_frames():
     libraries = {"pyarrow", "pandas", "polars", "duckdb", "pyspark"}
     for name, tree in modules():
-        if name in MIDDLE:
+        if name.split(".")[0] == "inference":
             used = {target.split(".")[0] for target in imported(tree)}
             assert not used & libraries, name
 
@@ -132,7 +98,7 @@ def test_every_public_name_is_there():
     for name in bayeslink.__all__:
         assert getattr(bayeslink, name) is not None
     code = (
-        "import bayeslink.linking, bayeslink.store, bayeslink as bl\n"
+        "import bayeslink.linking, bayeslink.results.store, bayeslink as bl\n"
         "assert callable(bl.link) and callable(bl.evaluate)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -21,7 +21,7 @@ import pytest
 
 import bayeslink as bl
 from bayeslink.errors import InputError, SettingsError
-from bayeslink.judgements import FILE, Judgements
+from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.review.cases import FLOOR, MOST, WORTH, find_cases
 from bayeslink.review.desk import Desk, UnknownCaseError, agreement
 from bayeslink.review.gate import POLICY, Gate
@@ -422,7 +422,7 @@ def test_a_record_is_linked_once_over_all_cases(desk):
 def test_what_another_process_stores_is_seen_at_once(desk, run):
     assert desk.state("Anna")["judged"] == 0
     code = (
-        "import sys; from bayeslink.judgements import Judgements\n"
+        "import sys; from bayeslink.judging.judgements import Judgements\n"
         "case, version, *ids = sys.argv[2:]\n"
         "Judgements(sys.argv[1]).add(case=case, version=version, reviewer='Ben',\n"
         "    verdicts={(a, b): 'unsure' for a, b in zip(ids[::2], ids[1::2])})"

@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayeslink.comparing.fields import Field
 from bayeslink.engines.tables import EVERY_PAIR, Tables
 from bayeslink.engines.work import in_pieces
 from bayeslink.errors import SettingsError
-from bayeslink.fields import Field
-from bayeslink.model import Parameters, Priors, proportions
-from bayeslink.patterns import Floats, Ints, LevelCounts, Pairs, Patterns, sum_weights
+from bayeslink.inference.model import Parameters, Priors, proportions
+from bayeslink.pairs.source import Floats, Ints, LevelCounts, Pairs, Patterns, sum_weights
 
 MAX_VISITS = 4e9  # pairs gone through one by one; beyond that, patterns are sampled
 SAMPLE = 20_000_000  # pairs drawn where patterns are sampled

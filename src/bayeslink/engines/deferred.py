@@ -30,16 +30,16 @@ from numpy.typing import NDArray
 from rapidfuzz import process
 from rapidfuzz.distance import OSA, JaroWinkler, Levenshtein
 
-from bayeslink.comparisons import level_matrix, levels_of_pairs, value_array
-from bayeslink.dictionaries import Codes, Dictionary, split_by_frequency, table_seconds
+from bayeslink.comparing.comparisons import level_matrix, levels_of_pairs, value_array
+from bayeslink.comparing.dictionaries import Codes, Dictionary, split_by_frequency, table_seconds
+from bayeslink.comparing.fields import Field
+from bayeslink.comparing.level_tables import each_piece
 from bayeslink.engines.joining import Found, find_above
 from bayeslink.engines.plan import SearchPlan
 from bayeslink.engines.search import Problem
 from bayeslink.engines.tables import Tables
 from bayeslink.errors import TooManyPairsError
-from bayeslink.fields import Field
-from bayeslink.level_tables import each_piece
-from bayeslink.patterns import Floats, Ints, LevelCounts, Pairs, sum_weights
+from bayeslink.pairs.source import Floats, Ints, LevelCounts, Pairs, sum_weights
 
 DRAWS = 1000  # values drawn where levels are sampled; all of them where there are no more
 _DRAW_SECONDS = 60.0  # of one CPU, by estimate, for comparing them

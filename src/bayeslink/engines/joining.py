@@ -13,7 +13,7 @@ from bayeslink.engines.search import Join, Problem, choose_caps, make_joins
 from bayeslink.engines.tables import EVERY_PAIR, Tables
 from bayeslink.engines.work import MAX_PIECES, in_pieces
 from bayeslink.errors import TooManyPairsError
-from bayeslink.patterns import Pairs
+from bayeslink.pairs.source import Pairs
 
 MAX_LISTED = 100_000_000  # pairs that a search lists before it gives up with advice
 

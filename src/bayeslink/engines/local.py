@@ -13,7 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bayeslink.dictionaries import build_dictionary
+from bayeslink.comparing.dictionaries import build_dictionary
+from bayeslink.comparing.fields import Field
+from bayeslink.data.id_pairs import id_pairs
+from bayeslink.data.records import Records
 from bayeslink.engines.counts import count_levels, count_patterns
 from bayeslink.engines.deferred import (
     describe_sample,
@@ -25,16 +28,13 @@ from bayeslink.engines.deferred import (
     upper_weights,
 )
 from bayeslink.engines.joining import find_above
+from bayeslink.engines.keys import block_keys, tie_keys
 from bayeslink.engines.plan import SearchPlan, describe
 from bayeslink.engines.search import Problem, choose_caps, make_joins
 from bayeslink.engines.tables import Tables
 from bayeslink.errors import InputError
-from bayeslink.fields import Field
-from bayeslink.idpairs import id_pairs
-from bayeslink.keys import block_keys, tie_keys
 from bayeslink.memory import Memory
-from bayeslink.patterns import Floats, LevelCounts, Pairs, Patterns
-from bayeslink.records import Records
+from bayeslink.pairs.source import Floats, LevelCounts, Pairs, Patterns
 
 
 class LocalPairs:

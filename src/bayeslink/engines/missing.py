@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bayeslink.patterns import Floats, Ints
+from bayeslink.pairs.source import Floats, Ints
 
 PRESENT, MISSING, EITHER = 0, 1, 2
 _ALL_CLASSES = 11  # fields (and a flag) up to which every set of missing ones is its own class

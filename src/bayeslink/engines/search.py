@@ -32,10 +32,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayeslink.comparing.fields import Field
 from bayeslink.engines.missing import MISSING, PRESENT, Unions
 from bayeslink.engines.tables import EVERY_PAIR
-from bayeslink.fields import Field
-from bayeslink.patterns import Floats, Ints
+from bayeslink.pairs.source import Floats, Ints
 
 _MAX_LOOKS = 4
 _SCAN_FROM = 0.5  # share of pairs caught from which all may as well be visited

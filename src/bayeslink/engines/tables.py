@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bayeslink.dictionaries import NO_TABLE, Dictionary
+from bayeslink.comparing.dictionaries import NO_TABLE, Dictionary
 from bayeslink.engines.missing import Classes, Unions, join_classes, missing_classes
 from bayeslink.memory import Memory
-from bayeslink.patterns import Ints, Scope
+from bayeslink.pairs.source import Ints, Scope
 
 EVERY_PAIR = -1  # in place of a field: the join of all of A with all of B
 _SCANNED = 4.0  # blocks of fewer records than this times the neighbours of a record are scanned

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayeslink.fields import Field
+from bayeslink.comparing.fields import Field
 from bayeslink.report.svg import (
     CHARACTER,
     Chart,

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from bayeslink.explanation import Explanation, Rival, explain_pair
 from bayeslink.report import charts
 from bayeslink.report.charts import bits
 from bayeslink.report.markup import Number, bullets, figure, menu, paragraph, section, table
 from bayeslink.report.material import Cells, Material
 from bayeslink.report.sections import LOG2
 from bayeslink.report.svg import Chart, escape, tag
+from bayeslink.results.explanation import Explanation, Rival, explain_pair
 
 _WANTED = (1.0, 0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.3, 0.1)
 _FAR = 0.08  # a pair further than this from the probability wanted is no example of it

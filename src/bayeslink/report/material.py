@@ -12,17 +12,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bayeslink import settings as toml
-from bayeslink import store
+from bayeslink.comparing.fields import Field, exact
+from bayeslink.data.id_pairs import id_pairs
+from bayeslink.data.records import Records
 from bayeslink.engines.local import LocalPairs
 from bayeslink.errors import BayeslinkError, InputError
-from bayeslink.fields import Field, exact
-from bayeslink.idpairs import id_pairs
-from bayeslink.penalized import PenaltyPath, penalty_path
-from bayeslink.records import Records
+from bayeslink.inference.penalized import PenaltyPath, penalty_path
+from bayeslink.results import settings as toml
+from bayeslink.results import store
 
 if TYPE_CHECKING:
-    from bayeslink.runs import Run
+    from bayeslink.linking.run import Run
 
 Cells = dict[str, tuple[str, str]]  # of two records, by field
 FEW_PAIRS = 3_000_000_000  # pairs in scope up to which a report searches them again for the path

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from bayeslink.errors import OutputError, SettingsError
-from bayeslink.evaluation import evaluate
 from bayeslink.report import sections, uncertainty
 from bayeslink.report.charts import Counts
 from bayeslink.report.examples import examples
 from bayeslink.report.material import Material, gather, read_truth
 from bayeslink.report.svg import asset, escape, tag
+from bayeslink.results.evaluation import evaluate
 
 _CONTENTS = {
     "fields": "Fields",

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bayeslink.evaluation import Evaluation
 from bayeslink.report import charts, curves
 from bayeslink.report.charts import Counts, bits
 from bayeslink.report.markup import (
@@ -24,6 +23,7 @@ from bayeslink.report.markup import (
 )
 from bayeslink.report.material import FEW_PAIRS, Material
 from bayeslink.report.svg import escape, tag
+from bayeslink.results.evaluation import Evaluation
 
 LOG2 = math.log(2)
 _PATTERNS = 30  # rows of the pattern table

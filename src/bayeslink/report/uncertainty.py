@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bayeslink.diagnostics import Diagnostic, verdict
+from bayeslink.inference.diagnostics import Diagnostic, verdict
 from bayeslink.report import charts, curves
 from bayeslink.report.charts import Counts
 from bayeslink.report.markup import Number, figure, menu, notes, paragraph, section, table

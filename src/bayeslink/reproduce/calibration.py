@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayeslink.patterns import Floats
+from bayeslink.pairs.source import Floats
 from bayeslink.reproduce.drawing import STYLES
 
 EDGES = np.array([0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0])

@@ -10,18 +10,24 @@ from typing import Any
 import numpy as np
 from scipy.stats import hypergeom
 
-from bayeslink.downstream import lincoln_petersen
-from bayeslink.em import EMAssignment, EMFit, assign_em, fit_em
-from bayeslink.linking import compare
-from bayeslink.patterns import Floats, Ints, PairSource
-from bayeslink.penalized import Mode, PenalizedFit, PenaltyPath, fit_penalized, penalty_path
-from bayeslink.posterior import Posterior
-from bayeslink.posthoc import posthoc_blocks
-from bayeslink.priors import Penalty
+from bayeslink.engines.compare import compare
+from bayeslink.inference.em import EMAssignment, EMFit, assign_em, fit_em
+from bayeslink.inference.penalized import (
+    Mode,
+    PenalizedFit,
+    PenaltyPath,
+    fit_penalized,
+    penalty_path,
+)
+from bayeslink.inference.population import lincoln_petersen
+from bayeslink.inference.posterior import Posterior
+from bayeslink.inference.posthoc import posthoc_blocks
+from bayeslink.inference.priors import Penalty
+from bayeslink.inference.sampler import sample
+from bayeslink.inference.sensitivity import Sensitivity, sensitivity
+from bayeslink.pairs.source import Floats, Ints, PairSource
 from bayeslink.reproduce import data
 from bayeslink.reproduce.drawing import STYLES, figure, table
-from bayeslink.sampler import sample
-from bayeslink.sensitivity_analysis import Sensitivity, sensitivity
 
 THETA = 2.0
 THETAS = np.linspace(0, 7, 141)

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bayeslink.fields import Field, date, exact, levenshtein
-from bayeslink.simulation import simulate
+from bayeslink.comparing.fields import Field, date, exact, levenshtein
+from bayeslink.simulation.files import simulate
 
 _BESIDE = Path(__file__).parents[3] / ".." / "shared" / "data"
 ROOT = Path(os.environ.get("BAYESLINK_DATA", _BESIDE))

@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from bayeslink.em import assign_em, fit_em
+from bayeslink.comparing.fields import exact
+from bayeslink.engines.compare import compare
 from bayeslink.engines.local import LocalPairs
-from bayeslink.evaluation import evaluate
-from bayeslink.fields import exact
-from bayeslink.linking import compare
-from bayeslink.patterns import Floats, Pairs
-from bayeslink.penalized import Mode, PenalizedFit, fit_penalized
-from bayeslink.posthoc import BlockCurve, Blocks, block_curve, posthoc_blocks
-from bayeslink.priors import LinkCountPrior, Overlap, Penalty
+from bayeslink.inference.em import assign_em, fit_em
+from bayeslink.inference.penalized import Mode, PenalizedFit, fit_penalized
+from bayeslink.inference.posthoc import BlockCurve, Blocks, block_curve, posthoc_blocks
+from bayeslink.inference.priors import LinkCountPrior, Overlap, Penalty
+from bayeslink.inference.sampler import sample
+from bayeslink.pairs.source import Floats, Pairs
 from bayeslink.reproduce import data
 from bayeslink.reproduce.calibration import binned, draw_reliability, scores
 from bayeslink.reproduce.drawing import STYLES, figure, table
-from bayeslink.sampler import sample
+from bayeslink.results.evaluation import evaluate
 
 THETA, W0 = 7.5, 4.9
 SWEEPS = {"tune": 1000, "draws": 2500}  # the paper's

@@ -18,19 +18,20 @@ from typing import Any
 import numpy as np
 
 from bayeslink import __version__
-from bayeslink.em import assign_em, fit_em
-from bayeslink.evaluation import evaluate
-from bayeslink.fields import Field
-from bayeslink.linking import compare, link
-from bayeslink.penalized import fit_penalized
-from bayeslink.posthoc import posthoc_blocks
-from bayeslink.priors import Penalty
+from bayeslink.comparing.fields import Field
+from bayeslink.engines.compare import compare
+from bayeslink.inference.em import assign_em, fit_em
+from bayeslink.inference.penalized import fit_penalized
+from bayeslink.inference.posthoc import posthoc_blocks
+from bayeslink.inference.priors import Penalty
+from bayeslink.inference.sampler import sample
+from bayeslink.linking.link import link
+from bayeslink.linking.run import Run
 from bayeslink.reproduce import data
 from bayeslink.reproduce.calibration import binned, draw_reliability, scores
 from bayeslink.reproduce.drawing import STYLES, figure, table
-from bayeslink.runs import Run
-from bayeslink.sampler import sample
-from bayeslink.simulation import simulate
+from bayeslink.results.evaluation import evaluate
+from bayeslink.simulation.files import simulate
 
 ERRORS = (1, 2, 3)
 THETA = {50: 7.0, 250: 5.0, 500: 0.0}  # the paper's, by records in both files

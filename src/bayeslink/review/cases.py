@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from bayeslink.patterns import Floats, Ints
+from bayeslink.pairs.source import Floats, Ints
 
 FLOOR = 0.02  # link probability from which a pair is part of a case
 WORTH = 0.02  # expected wrong decisions from which a case is worth a person's time

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from bayeslink.audit import draw_sample, evaluate_sample
 from bayeslink.errors import BayeslinkError, InputError, SettingsError
-from bayeslink.judgements import LINK, NONLINK, Judgement, Judgements, Pair, Sample
+from bayeslink.judging.judgements import LINK, NONLINK, Judgement, Judgements, Pair, Sample
+from bayeslink.results.audit import evaluate_sample
+from bayeslink.results.audit_sample import draw_sample
 from bayeslink.review.marks import visible
 from bayeslink.review.material import Material
 from bayeslink.review.screen import evidence, in_order, screen

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 
 from rapidfuzz.distance import Levenshtein
 
-from bayeslink.comparisons import normalise
+from bayeslink.comparing.comparisons import normalise
 
 Segment = tuple[str, str]
 

@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bayeslink import settings as toml
-from bayeslink import store
-from bayeslink.audit import fingerprint
+from bayeslink.comparing.fields import Field, exact
+from bayeslink.data.records import Records
 from bayeslink.errors import InputError
-from bayeslink.fields import Field, exact
-from bayeslink.judgements import Pair
-from bayeslink.patterns import Ints
-from bayeslink.records import Records
+from bayeslink.judging.judgements import Pair
+from bayeslink.pairs.source import Ints
+from bayeslink.results import settings as toml
+from bayeslink.results import store
+from bayeslink.results.audit_sample import fingerprint
 from bayeslink.review.cases import Cases, find_cases
 
 _PAIR = "pair-"  # begins the key of a case that is one pair below the floor

@@ -6,9 +6,9 @@ import shlex
 import threading
 from pathlib import Path
 
-from bayeslink import settings as toml
-from bayeslink.differences import changes
 from bayeslink.errors import BayeslinkError
+from bayeslink.results import settings as toml
+from bayeslink.results.changes import changes
 
 
 class Rerun:
@@ -41,7 +41,7 @@ class Rerun:
             self._words = f"{message[:1].upper()}{message[1:]} …"
 
         try:
-            from bayeslink.linking import link
+            from bayeslink.linking.link import link
 
             arguments = toml.link_arguments(toml.load(self._folder / "link.toml"))
             output = self._output()

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from bayeslink.fields import Field
+from bayeslink.comparing.fields import Field
 from bayeslink.review.marks import compared, same, usual_writing, visible
 from bayeslink.review.material import Material
 

@@ -18,8 +18,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from bayeslink.errors import BayeslinkError, SettingsError
-from bayeslink.judgements import FILE, Judgements
-from bayeslink.labels import as_csv, as_parquet, label_table
+from bayeslink.judging.judgements import FILE, Judgements
+from bayeslink.judging.labels import as_csv, as_parquet, label_table
 from bayeslink.review.desk import Desk, UnknownCaseError
 from bayeslink.review.gate import Gate
 from bayeslink.review.material import Material

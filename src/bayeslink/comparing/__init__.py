@@ -1,0 +1,1 @@
+"""Fields, and how two of their values compare."""

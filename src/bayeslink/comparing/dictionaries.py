@@ -1,0 +1,264 @@
+"""Distinct values of a field in both files, numbered, with the table of their levels.
+
+Where nearly every value is distinct (addresses, free text), the whole table may take too long, or
+too much room. Then only its better levels are made, those that a value has in common with few
+others; at worst only equal values are joined. The levels below are left *open*: `engines.deferred`
+tells them apart for the pairs that matter. What is made follows from an estimate of the work, not
+from a clock, so that it is the same every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bayeslink.comparing import level_tables
+from bayeslink.comparing.comparisons import (
+    JOIN,
+    UnreadableDateError,
+    is_text,
+    level_matrix,
+    normalise_texts,
+    value_reader,
+)
+from bayeslink.comparing.fields import Field
+from bayeslink.comparing.level_tables import (
+    LevelTable,
+    TableTooLargeError,
+    each_piece,
+    equality_table,
+    level_table,
+    means_equal,
+)
+from bayeslink.data.records import Records
+from bayeslink.errors import InputError
+from bayeslink.memory import Memory
+
+MAX_SECONDS = 300.0  # of one CPU, by estimate, for one table
+_SAMPLE_SECONDS = 5.0  # for the sample that says how large a table would be
+_SAMPLE = 256  # values in it
+# Rough times, in seconds, for one value pair: of texts, by the cells of their table of distances
+# that are worked out before most pairs are given up, in those compared by bits and in longer ones;
+# of sets of words; of a call.
+_CELL, _LONG_CELL, _WORDS, _CALL = 1.2e-11, 5e-11, 3e-10, 3e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """One file's values of one field."""
+
+    values: list[Any]  # distinct, sorted
+    codes: NDArray[np.int32]  # of each record; len(values) = missing
+    n_missing: int  # nothing there, or declared missing
+    n_invalid: int  # something there that is no value: 31 February, age −3
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Records at each value, the last entry counting the missing ones."""
+        return np.bincount(self.codes, minlength=len(self.values) + 1).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Dictionary:
+    """One field of both files."""
+
+    field: Field
+    a: Codes
+    b: Codes
+    table: LevelTable
+    open: int = 1  # value pairs that are not in the table are at one of the levels 1 … open
+
+
+NO_TABLE = LevelTable(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8))
+
+
+def build_dictionary(
+    field: Field, a: Records, b: Records, threads: int = 1, memory: Memory | None = None
+) -> Dictionary:
+    """Distinct values of `field` in both files and their level table."""
+    codes_a, codes_b = encode(field, a, 0), encode(field, b, 1)
+    table, open_levels = _affordable_table(field, codes_a.values, codes_b.values, threads, memory)
+    if field.bands:
+        rows = np.repeat(np.arange(len(codes_a.values)), np.diff(table.indptr))
+        levels = split_by_frequency(field, codes_a, codes_b, rows, table.indices, table.levels)
+        table = replace(table, levels=levels)
+    return Dictionary(field, codes_a, codes_b, table, open_levels)
+
+
+def encode(field: Field, records: Records, side: int) -> Codes:
+    """Read a field's values and number the distinct ones in sorted order."""
+    cells = _field_cells(field, records, side).dictionary_encode()
+    texts = cells.dictionary
+    raw = pc.fill_null(cells.indices, len(texts)).to_numpy(zero_copy_only=False)
+    declared = np.zeros(len(texts) + 1, bool)
+    if field.missing:
+        declared[:-1] = [text.strip() in field.missing for text in texts.to_pylist()]
+    if is_text(field):
+        values, numbers = _number_texts(normalise_texts(texts, field.normalise), declared)
+    else:
+        values, numbers = _number_values(_read_all(field, records, side, texts, raw, declared))
+    codes = np.append(numbers, len(values)).astype(np.int32)[raw]
+    n_absent = int((codes == len(values)).sum())
+    unread = np.append(numbers == len(values), False) & ~declared
+    n_invalid = int(unread[raw].sum())
+    return Codes(values, codes, n_absent - n_invalid, n_invalid)
+
+
+def _field_cells(field: Field, records: Records, side: int) -> pa.Array:
+    """The field's cells as one text column; a field of two columns needs both."""
+    columns = [records.columns[name] for name in field.columns[side]]
+    if len(columns) == 1:
+        return columns[0]
+    return pc.binary_join_element_wise(*columns, pa.scalar(JOIN, columns[0].type))
+
+
+def _number_texts(
+    texts: pa.Array, declared: NDArray[np.bool_]
+) -> tuple[list[str], NDArray[np.int64]]:
+    """Sorted distinct texts, and the number of each text; their count for missing ones."""
+    missing = pc.or_(pc.equal(texts, ""), pa.array(declared[:-1]))
+    encoded = pc.if_else(missing, pa.scalar(None, texts.type), texts).dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    rank = np.empty(len(order) + 1, np.int64)
+    rank[order] = np.arange(len(order))
+    rank[-1] = len(order)
+    found = pc.fill_null(encoded.indices, len(order)).to_numpy(zero_copy_only=False)
+    return encoded.dictionary.take(pa.array(order)).to_pylist(), rank[found]
+
+
+def _number_values(values: list[Any]) -> tuple[list[Any], NDArray[np.int64]]:
+    distinct = sorted({v for v in values if v is not None})
+    number: dict[Any, int] = {v: i for i, v in enumerate(distinct)}
+    number[None] = len(distinct)
+    return distinct, np.array([number[v] for v in values], np.int64)
+
+
+def _read_all(
+    field: Field,
+    records: Records,
+    side: int,
+    texts: pa.Array,
+    raw: NDArray[Any],
+    declared: NDArray[np.bool_],
+) -> list[Any]:
+    """Number, date or place of each text; None if missing."""
+    read, values = value_reader(field, side), []
+    for position, text in enumerate(texts.to_pylist()):
+        try:
+            values.append(None if declared[position] else read(text))
+        except UnreadableDateError:
+            row = int(np.flatnonzero(raw == position)[0])
+            column = field.columns[side][0]
+            raise InputError(
+                f"input {'AB'[side]}, {records.label}, {records.place(row)}, column {column!r}: "
+                "not an ISO date (YYYY-MM-DD), and no format was given. Say it, for example "
+                f'--on {field.name}:date:format=%d/%m/%Y (format="%d/%m/%Y").'
+            ) from None
+    return values
+
+
+def split_by_frequency(
+    field: Field,
+    a: Codes,
+    b: Codes,
+    rows: NDArray[Any],
+    columns: NDArray[Any],
+    levels: NDArray[np.uint8],
+) -> NDArray[np.uint8]:
+    """Raise agreement on rarer values to higher levels, by their share in both files together."""
+    counts_a, counts_b = a.counts, b.counts
+    present = counts_a[:-1].sum() + counts_b[:-1].sum()
+    top = np.flatnonzero(levels == field.n_levels - len(field.bands))
+    share = (counts_a[rows[top]] + counts_b[columns[top]]) / max(1, present)
+    levels = levels.copy()
+    for band in field.bands:
+        levels[top] += share <= band
+    return levels
+
+
+# --- tables that would be too large ---------------------------------------------------------------
+
+
+def _affordable_table(
+    field: Field, x: Sequence[Any], y: Sequence[Any], threads: int, memory: Memory | None
+) -> tuple[LevelTable, int]:
+    """The table with as many of its levels as can be had, and the highest level left open."""
+    entries = None
+    for dropped in range(max(1, len(field.cuts))):
+        part = replace(field, cuts=field.cuts[: len(field.cuts) - dropped])
+        if table_seconds(part, x, y) > MAX_SECONDS:
+            continue
+        if len(x) * len(y) > level_tables.MAX_ENTRIES and not means_equal(part):
+            entries = _expected_entries(field, x, y, threads) if entries is None else entries
+            if entries[2 + dropped :].sum() > level_tables.MAX_ENTRIES:
+                continue
+        try:
+            table = level_table(part, x, y, threads, memory)
+        except TableTooLargeError:
+            continue
+        if dropped:
+            table.levels[:] += np.uint8(dropped)
+        return table, 1 + dropped
+    return _equal_values(field, x, y), field.n_levels
+
+
+def table_seconds(field: Field, x: Sequence[Any], y: Sequence[Any]) -> float:
+    """About how long one CPU takes for the table of x and y.
+
+    Numbers, dates and places are looked at only where they may be close: there, what limits the
+    work is the size of the table.
+    """
+    if field.kind == "custom":
+        return _CALL * len(x) * len(y)
+    if field.kind == "tokens":
+        return _WORDS * len(x) * len(y)
+    if means_equal(field) or not is_text(field):
+        return 0.0
+    (m, times_m), (n, times_n) = (_lengths(values) for values in (x, y))
+    m, n = m[:, None], n[None, :]
+    cells = 2 * m * n
+    if field.kind != "jaro_winkler":
+        edits = field.cuts[-1] * np.maximum(m, n)
+        cells = np.where(np.abs(m - n) <= edits, np.minimum((1 + edits) ** 2, cells), 0)
+    short = np.maximum(m, n) <= level_tables.LONG
+    return float(times_m @ np.where(short, _CELL * cells, _LONG_CELL * m * n) @ times_n)
+
+
+def _lengths(values: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lengths of texts, the longer ones by and large, and how many have each."""
+    lengths = np.array([len(value) for value in values], np.float64)
+    coarse = np.minimum(np.ceil(lengths / 32) * 32, 8192)
+    lengths = np.where(lengths <= level_tables.LONG, lengths, coarse)
+    found, times = np.unique(lengths, return_counts=True)
+    return found, times.astype(np.float64)
+
+
+def _expected_entries(
+    field: Field, x: Sequence[Any], y: Sequence[Any], threads: int
+) -> NDArray[np.float64]:
+    """Value pairs at each level, 1 left out, from values of A spread evenly over all of them."""
+    rate = table_seconds(field, x, y) / len(x)
+    size = int(np.clip(_SAMPLE_SECONDS / max(rate, 1e-9), 1, min(_SAMPLE, len(x))))
+    sample = [x[i] for i in np.linspace(0, len(x) - 1, size).astype(int)]
+    width = field.n_levels + 1
+    found = each_piece(field, sample, y, lambda *p: np.bincount(p[3], minlength=width), threads)
+    return np.sum(found, axis=0) * (len(x) / size)
+
+
+def _equal_values(field: Field, x: Sequence[Any], y: Sequence[Any]) -> LevelTable:
+    """The table of equal values alone."""
+    table = equality_table(x, y)
+    if field.kind != "custom":
+        top = field.n_levels - len(field.bands)
+        return replace(table, levels=np.full(len(table.levels), top, np.uint8))
+    equal = np.flatnonzero(np.diff(table.indptr)).tolist()
+    levels = np.array([level_matrix(field, [x[i]], [x[i]], 1)[0, 0] for i in equal], np.uint8)
+    indptr = np.zeros(len(x) + 1, np.int64)
+    indptr[1:][equal] = levels > 1
+    return LevelTable(np.cumsum(indptr), table.indices[levels > 1], levels[levels > 1])

@@ -1,0 +1,432 @@
+"""The level of each value of A against each value of B.
+
+A field with V_A and V_B distinct values needs V_A × V_B comparisons, not n_A × n_B. Value pairs
+above the worst level are kept as a sparse table; all others are at level 1.
+
+Only a `custom` function is called for every value pair. Each other kind of comparison has a plan
+that leaves out most of the pairs which cannot be above level 1 and none of those that can: texts
+are compared 512 at a time and given up together, sets of words meet through an index of their rarer
+words, numbers and dates within a range of sorted values, places within a ball. The work is done in
+threads, in pieces of some rows (values of A), each of bounded size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayeslink.comparing.comparisons import (
+    EARTH_KM,
+    level_matrix,
+    levels_of_pairs,
+    number_tolerances,
+    value_array,
+)
+from bayeslink.comparing.fields import Field
+from bayeslink.errors import SettingsError
+from bayeslink.memory import Memory
+
+MAX_ENTRIES = 300_000_000  # of one table, 5 bytes each and as much again while it is put together
+MAX_CALLS = 100_000_000  # of a custom function
+
+_ROWS = 1024  # values of A in a piece of work
+_MAX_HITS, _HIT_BYTES = 1 << 23, 30  # entries of a piece before it is halved, and bytes of each
+_CELLS = 1 << 21  # cells of a matrix of levels, or value pairs looked up at once
+_SLIPS = 81  # a date with any of its 8 digits replaced, or day and month swapped
+LONG = 128  # letters; longer texts are too rare to come 512 of a length
+
+TwoArrays = tuple[NDArray[Any], NDArray[Any]]
+T = TypeVar("T")
+Hits = tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]  # row, column and level
+
+
+class TableTooLargeError(SettingsError):
+    """A field with more value pairs above level 1, or calls of a function, than are allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LevelTable:
+    """Levels above 1, by rows (values of A): CSR with sorted columns (values of B)."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    levels: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How the value pairs above level 1 are found, some rows at a time."""
+
+    rows: NDArray[np.int32]  # values of A in the order in which they are taken
+    edges: NDArray[np.int64]  # of the pieces of work
+    hits: Callable[[int, int, int], Hits | None]  # (first, last, limit):
+    # of rows[first:last], the rows counted from first; None if there are more than limit.
+
+
+def level_table(
+    field: Field,
+    x: Sequence[Any],
+    y: Sequence[Any],
+    threads: int = 1,
+    memory: Memory | None = None,
+) -> LevelTable:
+    """Levels above 1 of the sorted distinct values x against y, frequency bands left aside.
+
+    Memory: the table (5 bytes an entry), as much again while it is put together, both in files
+    beyond the budget, and for each thread some 300 MB at most. A table of more than `MAX_ENTRIES`
+    is refused.
+    """
+    if means_equal(field):
+        return equality_table(x, y)
+    if not x or not y:
+        return LevelTable(np.zeros(len(x) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, "u1"))
+    from bayeslink.kernels.tables import put_rows
+
+    memory = Memory() if memory is None else memory
+    most = memory.piece(_HIT_BYTES, _MAX_HITS, threads)
+    found: list[int] = []
+
+    def keep(rows: Any, counts: Any, columns: Any, levels: Any) -> tuple[NDArray[Any], ...]:
+        found.append(len(levels))
+        if sum(found) > MAX_ENTRIES:
+            raise _too_large(field, len(x), len(y))
+        return rows, counts, memory.keep(columns), memory.keep(levels)
+
+    parts = each_piece(field, x, y, keep, threads, most)
+    indptr = np.zeros(len(x) + 1, np.int64)
+    for rows, counts, *_ in parts:
+        indptr[rows + 1] = counts
+    np.cumsum(indptr, out=indptr)
+    indices, levels = (memory.empty(indptr[-1], kind) for kind in (np.int32, np.uint8))
+    while parts:
+        put_rows(indptr, *parts.pop(), indices, levels)
+    return LevelTable(indptr, indices, levels)
+
+
+def each_piece(
+    field: Field,
+    x: Sequence[Any],
+    y: Sequence[Any],
+    use: Callable[..., T],
+    threads: int = 1,
+    most: int | None = None,
+) -> list[T]:
+    """What `use(rows, counts, columns, levels)` makes of each piece of the table.
+
+    A piece is some rows, how many entries each has, and the columns, rising, and levels of these.
+    It is halved while it has more than `most` entries.
+    """
+    from bayeslink.kernels.tables import by_row
+
+    plan = _PLANS[field.kind](field, x, y)
+
+    def work(first: int, last: int) -> list[T]:
+        limit = (most or _MAX_HITS) if last - first > 1 else len(y)
+        hits = plan.hits(first, last, limit)
+        if hits is None:
+            middle = (first + last) // 2
+            return [*work(first, middle), *work(middle, last)]
+        rows, columns = (part.astype(np.int32, copy=False) for part in hits[:2])
+        ordered = by_row(rows, columns, hits[2], last - first, len(y))
+        return [use(plan.rows[first:last], *ordered)]
+
+    pieces = plan.edges[:-1].tolist(), plan.edges[1:].tolist()
+    if threads == 1 or len(pieces[0]) == 1 or field.kind == "custom":
+        return list(chain.from_iterable(map(work, *pieces)))
+    with ThreadPoolExecutor(threads) as pool:
+        return list(chain.from_iterable(pool.map(work, *pieces)))
+
+
+def _too_large(field: Field, n_a: int, n_b: int) -> TableTooLargeError:
+    return TableTooLargeError(
+        f"field {field.name!r} has {n_a:,} distinct values in A and {n_b:,} in B, and more than "
+        f"{MAX_ENTRIES:,} value pairs above the worst level, the most that are kept. Use stricter "
+        "cuts, or a comparison that fewer values pass, such as exact or, for several words, tokens."
+    )
+
+
+def means_equal(field: Field) -> bool:
+    """Whether all levels above 1 are the same value in both records."""
+    if field.kind in ("levenshtein", "damerau_levenshtein"):
+        return field.cuts == (0,)
+    return field.kind == "exact" or (field.kind == "jaro_winkler" and field.cuts == (1,))
+
+
+def equality_table(x: Sequence[Any], y: Sequence[Any]) -> LevelTable:
+    """Level 2 where both values are the same."""
+    where = {value: i for i, value in enumerate(y)}
+    matches = np.array([where.get(value, -1) for value in x], np.int32)
+    found = matches >= 0
+    indptr = np.concatenate([[0], np.cumsum(found)]).astype(np.int64)
+    indices = matches[found]
+    return LevelTable(indptr, indices, np.full(len(indices), 2, np.uint8))
+
+
+def _steps(n: int, size: int) -> NDArray[np.int64]:
+    return np.append(np.arange(0, n, size), n)
+
+
+def _kept(rows: NDArray[Any], columns: NDArray[Any], levels: NDArray[np.uint8]) -> Hits:
+    """What is above level 1."""
+    above = levels > 1
+    return rows[above], columns[above], levels[above]
+
+
+# --- everything against everything ----------------------------------------------------------------
+
+
+def _matrix_hits(field: Field, x: Sequence[Any], y: Sequence[Any], limit: int) -> Hits:
+    """Stops early, with more than `limit` hits, when there are more than that."""
+    parts: list[Hits] = []
+    for start in range(0, len(x), step := max(1, _CELLS // len(y))):
+        matrix = level_matrix(field, x[start : start + step], y, 1)
+        rows, columns = np.nonzero(matrix > 1)
+        parts.append((rows + start, columns, matrix[rows, columns]))
+        if sum(len(part[0]) for part in parts) > limit:
+            break
+    return _joined(parts)
+
+
+def _joined(parts: list[Hits]) -> Hits:
+    rows, columns, levels = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return rows, columns, levels
+
+
+def _matrix_plan(field: Field, x: Sequence[Any], y: Sequence[Any]) -> _Plan:
+    if field.kind == "custom" and len(x) * len(y) > MAX_CALLS:
+        raise TableTooLargeError(
+            f"custom field {field.name!r} has {len(x):,} distinct values in A and {len(y):,} in B, "
+            f"and its function would be called {len(x) * len(y):,} times; at most {MAX_CALLS:,} "
+            "are allowed. Let normalise even out what does not matter, or use one of the "
+            "comparisons that need not look at every pair."
+        )
+
+    def hits(first: int, last: int, limit: int) -> Hits:
+        return _matrix_hits(field, x[first:last], y, len(x) * len(y))
+
+    edges = _steps(len(x), max(1, _CELLS // len(y)))
+    return _Plan(np.arange(len(x), dtype=np.int32), edges, hits)
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
+
+def _text_plan(field: Field, x: Sequence[str], y: Sequence[str]) -> _Plan:
+    from bayeslink.kernels import distances
+    from bayeslink.kernels.lanes import LANES
+
+    kind = {
+        "levenshtein": distances.LEVENSHTEIN,
+        "damerau_levenshtein": distances.SWAPS,
+        "jaro_winkler": distances.JARO_WINKLER,
+    }[field.kind]
+    cuts = np.array(field.cuts)
+    (rows, start_a), (columns, start_b) = _by_length(x), _by_length(y)
+    (text_a, text_b), n_letters = _in_letters([x[r] for r in rows], [y[c] for c in columns])
+    short_a, short_b = (
+        int(np.searchsorted(np.diff(start), LONG, "right")) for start in (start_a, start_b)
+    )
+    long_y = [y[c] for c in columns[short_b:]]
+    known_b = text_b, start_b[: short_b + 1], columns[:short_b]
+    blocks = _blocks(np.diff(known_b[1]), LANES)
+
+    def hits(first: int, last: int, limit: int) -> Hits | None:
+        middle = max(first, min(last, short_a))
+        parts: list[Hits] = []
+        if first < middle and short_b:
+            here = kind, cuts, text_a, start_a, first, middle
+            parts.append(distances.close_texts(*here, *known_b, blocks, n_letters, limit))
+        if first < middle and long_y:
+            r, c, levels = _matrix_hits(field, [x[i] for i in rows[first:middle]], long_y, limit)
+            parts.append((r, columns[short_b + c], levels))
+        if middle < last:
+            r, c, levels = _matrix_hits(field, [x[i] for i in rows[middle:last]], y, limit)
+            parts.append((r + middle - first, c, levels))
+        return _joined(parts) if sum(len(part[0]) for part in parts) <= limit else None
+
+    return _Plan(rows, _steps(len(x), _ROWS), hits)
+
+
+def _by_length(values: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Values by length, rising within a length, and where each begins among all letters."""
+    lengths = np.array([len(value) for value in values], np.int64)
+    order = np.argsort(lengths, kind="stable")
+    return order.astype(np.int32), np.concatenate([[0], np.cumsum(lengths[order])])
+
+
+def _in_letters(*sides: Sequence[str]) -> tuple[list[NDArray[np.int32]], int]:
+    """Texts of each side as one array of letters, numbered through, and how many there are."""
+    points = [np.frombuffer("".join(side).encode("utf-32-le"), np.uint32) for side in sides]
+    used = np.zeros(0x110000, bool)
+    for side in points:
+        used[side] = True
+    number = np.cumsum(used, dtype=np.int32) - 1
+    return [number[side] for side in points], int(used.sum())
+
+
+def _blocks(lengths: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Bounds of blocks of one length and at most so many values, given rising lengths."""
+    place = np.arange(len(lengths)) - np.searchsorted(lengths, lengths)  # within its length
+    return np.append(np.flatnonzero(place % most == 0), len(lengths))
+
+
+# --- sets of words --------------------------------------------------------------------------------
+
+
+def _word_plan(field: Field, x: Sequence[str], y: Sequence[str]) -> _Plan:
+    if field.cuts[-1] == 0:  # no word in common is enough
+        return _matrix_plan(field, x, y)
+    from bayeslink.kernels.tables import close_sets
+
+    numbers: dict[str, int] = {}
+    (sizes_a, words_a), (sizes_b, words_b) = _word_sets(x, numbers), _word_sets(y, numbers)
+    frequency = np.bincount(words_b, minlength=len(numbers))
+    rarest = np.argsort(frequency, kind="stable")
+    rank = np.empty(len(numbers), np.int32)
+    rank[rarest] = np.arange(len(numbers))
+    columns = np.argsort(sizes_b, kind="stable")
+    position = np.empty(len(y), np.int32)
+    position[columns] = np.arange(len(y))
+    words_a, words_b = rank[words_a], rank[words_b]
+    of_a, of_b = np.repeat(np.arange(len(x)), sizes_a), np.repeat(position, sizes_b)
+    start_a, start_b, post_start = (
+        np.concatenate([[0], np.cumsum(n)]) for n in (sizes_a, sizes_b[columns], frequency[rarest])
+    )
+    known_a = words_a[np.lexsort((words_a, of_a))], start_a
+    known_b = words_b[np.lexsort((words_b, of_b))], start_b, columns.astype(np.int32)
+    of_size = np.searchsorted(sizes_b[columns], np.arange(sizes_b.max() + 2))
+    posts = of_b[np.lexsort((of_b, words_b))]
+    cuts = np.array(field.cuts)
+
+    def hits(first: int, last: int, limit: int) -> Hits | None:
+        found = close_sets(cuts, *known_a, first, last, *known_b, of_size, posts, post_start, limit)
+        return found if len(found[0]) <= limit else None
+
+    return _Plan(np.arange(len(x), dtype=np.int32), _steps(len(x), _ROWS), hits)
+
+
+def _word_sets(
+    values: Sequence[str], numbers: dict[str, int]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Number of distinct words of each value, and all of them, as numbers."""
+    sets = [{numbers.setdefault(word, len(numbers)) for word in v.split()} for v in values]
+    sizes = np.array([len(words) for words in sets], np.int64)
+    return sizes, np.fromiter(chain.from_iterable(sets), np.int32, int(sizes.sum()))
+
+
+# --- numbers, dates, places -----------------------------------------------------------------------
+
+
+def _number_plan(field: Field, x: Sequence[float], y: Sequence[float]) -> _Plan:
+    left, right = value_array(field, x), value_array(field, y)
+    return _range_plan(field, left, right, right, _number_bounds(field, left))
+
+
+def _number_bounds(field: Field, values: NDArray[np.float64]) -> TwoArrays:
+    """Least and largest number within the last cut of each of `values`, rounded outwards."""
+    widest = number_tolerances(field)[-1]
+    size = np.abs(values)
+    with np.errstate(over="ignore"):
+        if not field.options["relative"]:
+            slack = widest + 1e-12 * (size + widest)
+            return values - slack, values + slack
+        if widest > 0.999:  # 0 and numbers of the other sign may be as near
+            return np.full(len(values), -np.inf), np.full(len(values), np.inf)
+        inner = size * (1 - widest) * (1 - 1e-12) - 1e-300
+        outer = size / (1 - widest) * (1 + 1e-12) + 1e-300
+    return np.where(values < 0, -outer, inner), np.where(values < 0, -inner, outer)
+
+
+def _date_plan(field: Field, x: Sequence[int], y: Sequence[int]) -> _Plan:
+    left, right = value_array(field, x), value_array(field, y)
+    days, dates = left[:, 2], right[:, 0]
+    reach = field.cuts[-1]
+
+    def slips(first: int, last: int) -> TwoArrays:
+        """Dates with one digit changed or day and month swapped that are among those of B.
+
+        Each is there once, except for the date itself.
+        """
+        here = left[first:last, :1]
+        slipped = [left[first:last, 1:2]]
+        for place in 10 ** np.arange(8):
+            slipped.append(here + (np.arange(10) - here // place % 10) * place)
+        candidates = np.concatenate(slipped, 1)
+        columns = np.minimum(np.searchsorted(dates, candidates), len(dates) - 1)
+        rows, which = np.nonzero(dates[columns] == candidates)
+        return rows, columns[rows, which]
+
+    return _range_plan(field, left, right, right[:, 2], (days - reach, days + reach), slips)
+
+
+def _range_plan(
+    field: Field,
+    left: NDArray[Any],
+    right: NDArray[Any],
+    keys: NDArray[Any],
+    bounds: TwoArrays,
+    slips: Callable[[int, int], TwoArrays] | None = None,
+) -> _Plan:
+    """Look at the values of B whose rising `keys` lie within bounds, and at `slips` besides."""
+    begin = np.searchsorted(keys, bounds[0], "left")
+    counts = np.maximum(np.searchsorted(keys, bounds[1], "right") - begin, 0)
+
+    def hits(first: int, last: int, limit: int) -> Hits:
+        n = counts[first:last]
+        rows = np.repeat(np.arange(last - first), n)
+        columns = np.arange(n.sum()) + np.repeat(begin[first:last] - np.cumsum(n) + n, n)
+        if slips is not None:
+            r, c = slips(first, last)
+            outside = (c < begin[first + r]) | (c >= begin[first + r] + n[r])
+            rows, columns = np.append(rows, r[outside]), np.append(columns, c[outside])
+        return _kept(rows, columns, levels_of_pairs(field, left[first + rows], right[columns]))
+
+    piece = (np.cumsum(counts + _SLIPS) - 1) // _CELLS
+    edges = np.append(np.flatnonzero(np.diff(piece, prepend=-1)), len(left))
+    return _Plan(np.arange(len(left), dtype=np.int32), edges, hits)
+
+
+def _place_plan(
+    field: Field, x: Sequence[tuple[float, float]], y: Sequence[tuple[float, float]]
+) -> _Plan:
+    from scipy.spatial import cKDTree
+
+    left, right = value_array(field, x), value_array(field, y)
+    points, tree = _on_the_sphere(left), cKDTree(_on_the_sphere(right))
+    angle = field.cuts[-1] / EARTH_KM * (1 + 1e-9) + 1e-9
+    chord = 2 * np.sin(angle / 2) if angle < 3.1 else 3.0  # 3: everywhere
+
+    def hits(first: int, last: int, limit: int) -> Hits | None:
+        here = cKDTree(points[first:last])
+        if here.count_neighbors(tree, chord) > min(limit, _CELLS) and last - first > 1:
+            return None
+        near = here.sparse_distance_matrix(tree, chord, output_type="ndarray")
+        rows, columns = near["i"], near["j"]
+        return _kept(rows, columns, levels_of_pairs(field, left[first + rows], right[columns]))
+
+    return _Plan(np.arange(len(x), dtype=np.int32), _steps(len(x), _ROWS), hits)
+
+
+def _on_the_sphere(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points of the unit sphere: distances through it are as good as distances on it."""
+    latitude, longitude = np.radians(degrees).T
+    across = np.cos(latitude)
+    return np.stack([across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude)], 1)
+
+
+_PLANS: dict[str, Callable[..., _Plan]] = {
+    "levenshtein": _text_plan,
+    "damerau_levenshtein": _text_plan,
+    "jaro_winkler": _text_plan,
+    "tokens": _word_plan,
+    "numeric": _number_plan,
+    "date": _date_plan,
+    "geo": _place_plan,
+    "custom": _matrix_plan,
+}

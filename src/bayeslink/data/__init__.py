@@ -1,0 +1,1 @@
+"""Files and tables in: records, ids, text as it is."""

@@ -1,0 +1,121 @@
+"""Two files or tables in, a PairSource out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from bayeslink.comparing.fields import Field, exact
+from bayeslink.data.records import ReadOptions, Records, read_records
+from bayeslink.engines.local import LocalPairs
+from bayeslink.errors import SettingsError
+from bayeslink.memory import Memory, parse_memory
+
+Progress = Callable[[str], None]
+Sides = str | tuple[str, str]
+
+
+def compare(
+    a: Any,
+    b: Any,
+    fields: Sequence[Field],
+    *,
+    id: Sides | None = "id",
+    block: Sequence[Sides] = (),
+    read: ReadOptions | tuple[ReadOptions, ReadOptions] | None = None,
+    missing: Sequence[str] | None = None,
+    threads: int | None = None,
+    memory: str | int | None = None,
+    progress: Progress = lambda message: None,
+) -> LocalPairs:
+    """Compare all pairs of two files, or all pairs that share a blocking key.
+
+    Parameters
+    ----------
+    a, b
+        Paths (CSV, TSV, Parquet, DuckDB), or pandas, polars or Arrow tables.
+    fields
+        What is compared: `exact("age")`, `levenshtein("surname")`, …
+    id
+        The id column, as one name or (name in A, name in B); None numbers the rows.
+    block
+        Columns that must be equal for a pair to be in scope, each as one name or two.
+    read
+        How files are read, for both or one each; see `ReadOptions`.
+    missing
+        Values that count as missing in both files, short for `read=ReadOptions(missing=…)`.
+    memory
+        What the whole run may use, such as "8GB"; most of the machine's unless given. It never
+        changes a result: large arrays beyond it are kept in files.
+    """
+    fields, keys = _checked_fields(fields), [_block_field(names) for names in as_list(block)]
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise SettingsError(f"threads must be a whole number from 1 up, got {threads!r}.")
+    options, room = read_options(read, missing), Memory(parse_memory(memory))
+    ids = (id, id) if id is None or isinstance(id, str) else tuple(id)
+    records: list[Records] = []
+    for side, (source, name) in enumerate(((a, "A"), (b, "B"))):
+        progress(f"reading {name}")
+        columns = list(dict.fromkeys(c for f in (*fields, *keys) for c in f.columns[side]))
+        records.append(
+            read_records(source, id=ids[side], columns=columns, options=options[side], side=name)
+        )
+        codes = 2 * 4 * len(columns) * len(records[side])
+        room.take("the records read so far", records[side].nbytes + codes)
+    progress(f"comparing values. {room}")
+    to_caller = _caller_kind(records)
+    return LocalPairs(records[0], records[1], fields, keys, threads, to_caller, room)
+
+
+def _checked_fields(fields: Sequence[Field]) -> list[Field]:
+    fields = list(fields)
+    if not fields or not all(isinstance(f, Field) for f in fields):
+        raise SettingsError(
+            "give at least one field to compare, such as [levenshtein('surname'), exact('age')]."
+        )
+    names = [f.name for f in fields]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise SettingsError(
+            f"two fields are called {twice[0]!r}. Give one of them another name, "
+            f"such as exact({twice[0]!r}, name='{twice[0]}_exact')."
+        )
+    return fields
+
+
+def _block_field(names: Sides) -> Field:
+    if isinstance(names, str):
+        return exact(names)
+    return exact(names[0], columns=tuple(names))
+
+
+def as_list(block: Any) -> list[Sides]:
+    """Blocking keys as a list, each as one name or two."""
+    return [block] if isinstance(block, str) else list(block or ())
+
+
+def read_options(
+    read: ReadOptions | tuple[ReadOptions, ReadOptions] | None, missing: Sequence[str] | None
+) -> tuple[ReadOptions, ReadOptions]:
+    """How A and B are read, from what `compare` takes."""
+    if missing is not None:
+        if read is not None:
+            raise SettingsError("give missing or read=ReadOptions(missing=…), not both.")
+        values = (missing,) if isinstance(missing, str) else tuple(missing)
+        read = ReadOptions(missing=("", *(v for v in values if v != "")))
+    read = read or ReadOptions()
+    return (read, read) if isinstance(read, ReadOptions) else read
+
+
+def _caller_kind(records: Sequence[Records]) -> Callable[[pa.Table], Any]:
+    """Tables go back as they came: pandas, polars, else Arrow."""
+    kinds = {r.kind for r in records}
+    if "pandas" in kinds:
+        return lambda table: table.to_pandas()
+    if "polars" in kinds:
+        import polars
+
+        return lambda table: polars.from_arrow(table)
+    return lambda table: table

@@ -1,0 +1,1 @@
+"""The paper's statistics, and what goes past it."""

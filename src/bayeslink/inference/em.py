@@ -1,0 +1,223 @@
+"""The mixture-model baseline (3.1): EM, the Fellegi–Sunter rule, and EM + assignment.
+
+Treats the n_A × n_B comparison vectors as independent draws from a two-component mixture
+(Eq. 7), which they are not; here to be compared with, and for those who must use it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayeslink.errors import SettingsError
+from bayeslink.inference.assignment import Assignment, assign
+from bayeslink.inference.model import ByField, Parameters, Priors, proportions
+from bayeslink.pairs.source import Floats, Pairs, PairSource, Patterns, sum_weights
+
+
+@dataclass(frozen=True, slots=True)
+class EMFit:
+    """Maximum-likelihood estimates under Eq. 7."""
+
+    pairs: PairSource
+    parameters: Parameters
+    share: float  # π, the share of matches among all pairs
+    log_likelihood: float
+    iterations: int
+    converged: bool
+    sampled: int  # pairs drawn for the pattern counts; 0 where these are exact
+
+    @property
+    def m(self) -> ByField:
+        return ByField(self.pairs.fields, self.parameters.m)
+
+    @property
+    def u(self) -> ByField:
+        return ByField(self.pairs.fields, self.parameters.u)
+
+    def weight_of(self, levels: NDArray[Any]) -> Floats:
+        """Weight of each comparison vector (Eq. 6), in natural logs."""
+        return self.parameters.weight_of(levels)
+
+    def match_probability(self, levels: NDArray[Any]) -> Floats:
+        """Pr(match | γ) under the mixture, which knows nothing of one-to-one."""
+        prior_odds = math.log(self.share) - math.log1p(-self.share)
+        return 1 / (1 + np.exp(-np.clip(self.weight_of(levels) + prior_odds, -700, 700)))
+
+
+def fit_em(
+    pairs: PairSource,
+    *,
+    share: float | None = None,
+    tolerance: float = 1e-10,
+    max_iterations: int = 5000,
+) -> EMFit:
+    """Fit the mixture of Eq. 7 by EM on the pattern counts.
+
+    Starts from the prior means of m, the level shares of all pairs for u, and `share` (default:
+    a tenth of the smaller file matched). Stops when the log likelihood gains less than
+    `tolerance` a pair.
+    """
+    patterns, priors = pairs.pattern_counts(), Priors.of(pairs.fields)
+    parameters = Parameters(
+        proportions(priors.alpha_m, priors.used),
+        proportions(_soft_counts(patterns, patterns.counts, priors), priors.used),
+        priors.used,
+    )
+    share = 0.1 * min(pairs.n_a, pairs.n_b) / max(1, pairs.n_pairs) if share is None else share
+    if not 0 < share < 1:
+        raise SettingsError(
+            f"share must lie between 0 and 1, got {share!r}. It is the share of matches among all "
+            "pairs to start from; leave it out for the default."
+        )
+    previous = -math.inf
+    for iteration in range(1, max_iterations + 1):
+        matched, log_likelihood = _e_step(patterns, parameters, share)
+        expected = matched * patterns.counts
+        share = float(np.clip(expected.sum() / patterns.counts.sum(), 1e-12, 1 - 1e-12))
+        parameters = Parameters(
+            proportions(_soft_counts(patterns, expected, priors), priors.used),
+            proportions(_soft_counts(patterns, patterns.counts - expected, priors), priors.used),
+            priors.used,
+        )
+        if log_likelihood - previous < tolerance * patterns.counts.sum():
+            return EMFit(
+                pairs, parameters, share, log_likelihood, iteration, True, patterns.sampled
+            )
+        previous = log_likelihood
+    return EMFit(pairs, parameters, share, log_likelihood, max_iterations, False, patterns.sampled)
+
+
+def _e_step(patterns: Patterns, parameters: Parameters, share: float) -> tuple[Floats, float]:
+    """Pr(match | γ) of each pattern, and the log likelihood (Eq. 7)."""
+    logs = [np.log(np.where(parameters.used, p, 1.0)) for p in (parameters.m, parameters.u)]
+    of_match = math.log(share) + sum_weights(logs[0], patterns.levels)
+    of_other = math.log1p(-share) + sum_weights(logs[1], patterns.levels)
+    either = np.logaddexp(of_match, of_other)
+    return np.exp(of_match - either), float(either @ patterns.counts)
+
+
+def _soft_counts(patterns: Patterns, counts: NDArray[Any], priors: Priors) -> Floats:
+    """Expected pairs at each level; never quite 0, so that weights stay finite."""
+    out: Floats = np.full(priors.used.shape, 1e-6)
+    for j in range(patterns.levels.shape[1]):
+        out[j] += np.bincount(patterns.levels[:, j], counts, out.shape[1])
+    return out
+
+
+# --- decisions --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FellegiSunter:
+    """The two-threshold rule: link above `upper`, review from `lower` to `upper`, else not."""
+
+    fit: EMFit
+    upper: float  # the paper's λ
+    lower: float  # the paper's μ
+    false_link_rate: float  # estimated Pr(link | not a match)
+    false_nonlink_rate: float  # estimated Pr(no link | match)
+    n_link: int
+    n_review: int
+
+    @property
+    def links(self) -> Any:
+        """Pairs to link and to review with their weight; not one-to-one."""
+        pairs = self.fit.pairs
+        below = np.nextafter(self.lower, -math.inf)
+        listed = pairs.pairs_above(self.fit.parameters.log_weights, below)
+        w = self.fit.weight_of(listed.levels)
+        decision = np.where(w > self.upper, "link", "review")
+        columns = {"match_weight": w / math.log(2), "decision": decision}
+        return pairs.table(listed, columns)
+
+
+def fellegi_sunter(
+    fit: EMFit,
+    *,
+    upper: float | None = None,
+    lower: float | None = None,
+    false_link_rate: float = 1e-5,
+    false_nonlink_rate: float = 0.05,
+) -> FellegiSunter:
+    """Choose links, non-links and a review zone from the weights (Fellegi & Sunter 1969).
+
+    Give the thresholds themselves (λ = `upper`, μ = `lower`, natural logs), or the error rates
+    that they may lead to: then `upper` is the lowest and `lower` the highest that keep to them.
+    """
+    patterns = fit.pairs.pattern_counts()
+    w, matched = fit.weight_of(patterns.levels), fit.match_probability(patterns.levels)
+    order = np.argsort(-w, kind="stable")
+    w, counts, matched = w[order], patterns.counts[order], matched[order]
+    others = counts * (1 - matched) / max((counts * (1 - matched)).sum(), 1e-300)
+    matches = counts * matched / max((counts * matched).sum(), 1e-300)
+    if upper is None:
+        upper = _first_threshold(w, others, false_link_rate)
+    if lower is None:
+        lower = min(-_first_threshold(-w[::-1], matches[::-1], false_nonlink_rate), upper)
+    for name, value in (("upper", upper), ("lower", lower)):
+        if math.isnan(value):
+            raise SettingsError(f"{name} must be a number, got {value!r}.")
+    if lower > upper:
+        raise SettingsError(
+            f"lower ({lower:g}) must not exceed upper ({upper:g}). Pairs between them are reviewed."
+        )
+    above, below = w > upper, w < lower
+    return FellegiSunter(
+        fit,
+        float(upper),
+        float(lower),
+        float(others[above].sum()),
+        float(matches[below].sum()),
+        int(counts[above].sum()),
+        int(counts[~above & ~below].sum()),
+    )
+
+
+def _first_threshold(w: Floats, mass: Floats, rate: float) -> float:
+    """The lowest threshold with at most `rate` of the mass at w strictly above it."""
+    if not 0 <= rate <= 1:
+        raise SettingsError(f"error rates lie between 0 and 1, got {rate!r}.")
+    too_many = np.flatnonzero(np.cumsum(mass) > rate)
+    return float(w[too_many[0]]) if len(too_many) else float(np.nextafter(w[-1], -math.inf))
+
+
+@dataclass(frozen=True, slots=True)
+class EMAssignment:
+    """Jaro's three stages: EM weights, one-to-one assignment, cut at `mu`."""
+
+    fit: EMFit
+    mu: float
+    linked: Pairs
+    assignment: Assignment
+
+    @property
+    def n_links(self) -> int:
+        return len(self.linked)
+
+    @property
+    def links(self) -> Any:
+        w = self.fit.weight_of(self.linked.levels)
+        columns = {"match_weight": w / math.log(2), "decision": ["link"] * len(w)}
+        return self.fit.pairs.table(self.linked, columns)
+
+
+def assign_em(fit: EMFit, mu: float = 0.0) -> EMAssignment:
+    """Jaro's three stages (Eq. 8): assign on EM's weights, then drop links with w ≤ mu.
+
+    The second stage is solved over the pairs with positive weight (or above `mu`, if that is
+    negative), each record at most once. Forcing every record to be assigned, as Eq. 8 is written,
+    would add only links that stage three drops, at the price of all n_A × n_B pairs.
+    """
+    if not math.isfinite(mu):
+        raise SettingsError(f"mu must be a finite number, got {mu!r}.")
+    source, floor = fit.pairs, min(mu, 0.0)
+    candidates = source.pairs_above(fit.parameters.log_weights, floor)
+    w = fit.weight_of(candidates.levels)
+    solved = assign(candidates.a, candidates.b, w - floor, source.n_a, source.n_b, source.tie_keys)
+    linked = candidates.take(solved.chosen[w[solved.chosen] > mu])
+    return EMAssignment(fit, mu, linked, solved)

@@ -1,0 +1,296 @@
+"""Penalized likelihood (3.3): C, m and u estimated together, one-to-one throughout.
+
+Alternates two exact maximisations of Eq. 12: of C given m, u (an assignment, Eq. 13) and of m, u
+given C (counts, Eqs 14–15). The objective never falls. It has several modes, so there are several
+starts, and all distinct modes found are kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayeslink.errors import SettingsError
+from bayeslink.inference.assignment import Assignment, assign
+from bayeslink.inference.model import (
+    ByField,
+    Parameters,
+    Priors,
+    log_density,
+    posterior_mode,
+    proportions,
+)
+from bayeslink.inference.priors import LinkCountPrior, LinkPrior, Overlap, Penalty
+from bayeslink.inference.rivals import Rivals, expected_above
+from bayeslink.pairs.candidates import Candidates
+from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource, count_levels
+from bayeslink.shown import Shown
+
+_MAX_ITERATIONS = 200
+_STEPS = (-2.0, -1.0, -0.5, -0.25, 0.25, 0.5, 1.0, 2.0)  # in θ, to leave a mode for a better one
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """A local maximum of the objective."""
+
+    pairs: PairSource = field(repr=False)
+    parameters: Parameters = field(repr=False)
+    linked: Pairs = field(repr=False)
+    tied: NDArray[np.bool_] = field(repr=False)
+    theta: float  # the cost of one more link there
+    objective: float  # log posterior up to a constant (Eq. 12 with the priors of m and u)
+    history: tuple[float, ...] = field(repr=False)  # the objective after each iteration
+    assignment: Assignment = field(repr=False)
+
+    @property
+    def n_links(self) -> int:
+        return len(self.linked)
+
+    @property
+    def m(self) -> ByField:
+        return ByField(self.pairs.fields, self.parameters.m)
+
+    @property
+    def u(self) -> ByField:
+        return ByField(self.pairs.fields, self.parameters.u)
+
+    @property
+    def links(self) -> Any:
+        """Table of links: id_a, id_b, match_weight (log2), tied, gamma_<field>."""
+        w = self.weight_of(self.linked.levels)
+        return self.pairs.table(self.linked, {"match_weight": w / math.log(2), "tied": self.tied})
+
+    def weight_of(self, levels: NDArray[Any]) -> Floats:
+        """Weight of each comparison vector (Eq. 6), in natural logs."""
+        return self.parameters.weight_of(levels)
+
+
+@dataclass(frozen=True, slots=True)
+class PenalizedFit(Mode, Shown):
+    """The best mode found; the others, best first, are in `modes` (this one leads)."""
+
+    modes: tuple[Mode, ...] = field(repr=False)
+    prior: LinkCountPrior
+    searches: int  # passes over all pairs in scope that the fit needed
+    rivals: Rivals  # pairs that weigh enough for a link and have none
+
+
+@dataclass(frozen=True, slots=True)
+class PenaltyPath:
+    """Fits over a range of θ, in both directions."""
+
+    thetas: Floats
+    fits: tuple[PenalizedFit, ...]  # best at each θ
+    up: tuple[Mode, ...]  # found coming from smaller θ
+    down: tuple[Mode, ...]  # found coming from larger θ
+
+    @property
+    def n_links(self) -> Ints:
+        return np.array([fit.n_links for fit in self.fits])
+
+    @property
+    def objective(self) -> Floats:
+        return np.array([fit.objective for fit in self.fits])
+
+    @property
+    def links(self) -> list[Any]:
+        return [fit.links for fit in self.fits]
+
+    @property
+    def modes(self) -> list[tuple[Mode, ...]]:
+        return [fit.modes for fit in self.fits]
+
+
+def fit_penalized(
+    pairs: PairSource,
+    theta: float | None = None,
+    *,
+    prior: LinkCountPrior | None = None,
+    progress: Callable[[str], None] = lambda message: None,
+) -> PenalizedFit:
+    """Maximise the penalized likelihood (Eq. 12) from several starts.
+
+    Parameters
+    ----------
+    theta
+        The cost of one link. Without it, θ follows from the number of links under `prior`.
+    prior
+        `Penalty(theta)` or `Overlap(alpha, beta)`; `Overlap(1, 1)` unless given.
+    """
+    prior = _chosen_prior(theta, prior)
+    problem = _Problem.of(pairs, prior)
+    progress("maximising the penalized likelihood")
+    modes = [_climb(problem, parameters, first) for parameters, first in _starts(problem)]
+    best = None
+    while best is not (best := _distinct(modes)[0]):
+        progress(f"maximising the penalized likelihood: {best.n_links:,} links")
+        modes += [_climb(problem, best.parameters, best.theta + step) for step in _STEPS]
+    return _best(problem, modes)
+
+
+def penalty_path(
+    pairs: PairSource,
+    thetas: Sequence[float],
+    *,
+    progress: Callable[[str], None] = lambda message: None,
+) -> PenaltyPath:
+    """Penalized-likelihood fits over a range of θ, each started from its neighbours' estimates."""
+    values = np.array(sorted(set(map(float, thetas))))
+    if not len(values) or not np.isfinite(values).all():
+        raise SettingsError("thetas must be one or more finite numbers.")
+    candidates = Candidates(pairs)
+    problems = [replace(_Problem.of(pairs, Penalty(t)), candidates=candidates) for t in values]
+
+    def follow(order: list[int]) -> dict[int, Mode]:
+        found: dict[int, Mode] = {}
+        parameters = _starts(problems[order[0]])[0][0]
+        for i in order:
+            progress(f"theta = {values[i]:g}")
+            found[i] = _climb(problems[i], parameters, None)
+            parameters = found[i].parameters
+        return found
+
+    n = len(values)
+    up = follow(list(range(n)))  # first: what is listed for a small θ serves the larger ones
+    down = follow(list(reversed(range(n))))
+    fits = [_best(problems[i], [up[i], down[i]]) for i in range(n)]
+    return PenaltyPath(
+        values,
+        tuple(fits),
+        tuple(up[i] for i in range(n)),
+        tuple(down[i] for i in range(n)),
+    )
+
+
+# --- one climb --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    pairs: PairSource
+    priors: Priors
+    prior: LinkCountPrior
+    link_prior: LinkPrior
+    all_counts: Ints  # level counts over all pairs in scope
+    candidates: Candidates
+
+    @classmethod
+    def of(cls, pairs: PairSource, prior: LinkCountPrior) -> _Problem:
+        counts = pairs.level_counts().counts
+        return cls(
+            pairs, Priors.of(pairs.fields), prior, prior.on(pairs.scope), counts, Candidates(pairs)
+        )
+
+    def objective(self, parameters: Parameters, linked: Ints, n_links: int) -> float:
+        data = log_density(parameters, self.priors, linked, self.all_counts - linked)
+        return data + float(self.link_prior.log_prior(n_links))
+
+
+def _climb(problem: _Problem, parameters: Parameters, theta: float | None) -> Mode:
+    """Alternate the two maximisations until the links no longer change."""
+    if theta is None:
+        theta = problem.link_prior.cost(0)
+    history: list[float] = []
+    mode, start, used = None, None, theta
+    while len(history) < _MAX_ITERATIONS:
+        linked, solved, next_start = _assign(problem, parameters, theta, start)
+        counts = count_levels(linked.levels, problem.all_counts.shape[1])
+        after = posterior_mode(problem.priors, counts, problem.all_counts - counts)
+        objective = problem.objective(after, counts, len(linked))
+        settled = mode is not None and objective == mode.objective
+        if mode is None or objective > mode.objective or settled:
+            history.append(objective)
+            used, theta = theta, problem.link_prior.cost(len(linked))
+            mode = Mode(
+                problem.pairs,
+                after,
+                linked,
+                solved.tied,
+                theta,
+                objective,
+                tuple(history),
+                solved,
+            )
+            parameters, start = after, next_start
+            if settled:
+                break
+        elif objective < mode.objective - 1e-9 and abs(theta - used) > 1e-3:
+            # Where a strong overlap prior bends the other way, the cost at the current number of
+            # links overshoots: go half as far.
+            theta = (theta + used) / 2
+        else:
+            break
+    assert mode is not None
+    return mode
+
+
+def _assign(
+    problem: _Problem, parameters: Parameters, theta: float, start: Any
+) -> tuple[Pairs, Assignment, Any]:
+    """The best C given m, u and the cost of a link (Eq. 13)."""
+    pairs = problem.pairs
+    candidates, w = problem.candidates.above(parameters.log_weights, theta)
+    solved = assign(
+        candidates.a, candidates.b, w - theta, pairs.n_a, pairs.n_b, pairs.tie_keys, start
+    )
+    linked = candidates.take(solved.chosen)
+    return linked, solved, (linked.a, linked.b, solved.price_b)
+
+
+def _chosen_prior(theta: float | None, prior: LinkCountPrior | None) -> LinkCountPrior:
+    if theta is not None and prior is not None:
+        raise SettingsError("give theta or a prior, not both: theta=2 is prior=Penalty(2).")
+    if theta is not None:
+        return Penalty(theta)
+    return prior if prior is not None else Overlap()
+
+
+# --- starts and modes -------------------------------------------------------------------------
+
+
+def _starts(problem: _Problem) -> list[tuple[Parameters, float | None]]:
+    """Where to climb from: the prior's m and the level shares of all pairs as u."""
+    priors = problem.priors
+    u = proportions(priors.pseudo_u + problem.all_counts, priors.used)
+    usual = Parameters(proportions(priors.alpha_m, priors.used), u, priors.used)
+    if isinstance(problem.prior, Penalty):
+        return [(usual, problem.prior.theta)]
+    most = problem.pairs.scope.max_links
+    return [(usual, problem.link_prior.cost(int(share * most))) for share in (0.9, 0.5, 0.1, 0.01)]
+
+
+def _distinct(modes: Sequence[Mode]) -> list[Mode]:
+    """Modes with different links, best first."""
+    kept: dict[bytes, Mode] = {}
+    for mode in sorted(modes, key=lambda mode: -mode.objective):
+        order = np.argsort(mode.linked.a)
+        kept.setdefault(mode.linked.a[order].tobytes() + mode.linked.b[order].tobytes(), mode)
+    return list(kept.values())
+
+
+def _best(problem: _Problem, modes: Sequence[Mode]) -> PenalizedFit:
+    distinct = _distinct(modes)
+    top = distinct[0]
+    values = {name: getattr(top, name) for name in Mode.__dataclass_fields__}
+    return PenalizedFit(
+        **values,
+        modes=tuple(distinct),
+        prior=problem.prior,
+        searches=problem.candidates.searches,
+        rivals=_rivals(problem, top),
+    )
+
+
+def _rivals(problem: _Problem, mode: Mode) -> Rivals:
+    pairs, log_weights = problem.pairs, mode.parameters.log_weights
+    above, _ = problem.candidates.above(log_weights, mode.theta)
+    code, linked = (p.a.astype(np.int64) * pairs.n_b + p.b for p in (above, mode.linked))
+    rivals = above.take(np.flatnonzero(~np.isin(code, linked, assume_unique=True)))
+    expected = expected_above(pairs, log_weights, mode.theta)
+    return Rivals(rivals, expected, mode.n_links, tuple(f.name for f in pairs.fields))

@@ -1,0 +1,235 @@
+"""What the sampler brought back: draws, link probabilities, diagnostics, decisions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayeslink.errors import SettingsError
+from bayeslink.inference import decisions
+from bayeslink.inference.diagnostics import Diagnostic, summarize, verdict
+from bayeslink.inference.model import Parameters
+from bayeslink.inference.population import PopulationSize, population_size
+from bayeslink.inference.posthoc import Blocks
+from bayeslink.inference.priors import LinkCountPrior
+from bayeslink.pairs.source import Floats, Ints, Pairs
+from bayeslink.shown import Shown
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """One chain."""
+
+    n_links: Ints
+    log_posterior: Floats
+    m: Floats  # draw × field × level
+    u: Floats
+    probability: Floats  # of each edge, averaged over draws
+    batch_squares: Floats  # sum of squares of the batch means
+    n_batches: int
+    kept: list[NDArray[np.int32]]  # linked edges at each kept draw
+
+
+@dataclass(frozen=True, slots=True)
+class Posterior(Shown):
+    """Posterior of links, m and u, restricted to the candidate pairs."""
+
+    blocks: Blocks = field(repr=False)
+    prior: LinkCountPrior
+    n_links: Ints = field(repr=False)  # chain × draw
+    log_posterior: Floats = field(repr=False)
+    m: Floats = field(repr=False)  # chain × draw × field × level
+    u: Floats = field(repr=False)
+    probability: Floats = field(repr=False)  # of each candidate of blocks.candidates
+    error: Floats = field(repr=False)  # its Monte Carlo standard error
+    kept: tuple[tuple[NDArray[np.int32], ...], ...] = field(repr=False)  # candidates, by chain
+    kept_every: int
+    kinds: Mapping[str, int]  # blocks drawn singly, jointly, by moves
+    seed: int
+    tune: int
+    seconds: float
+
+    @classmethod
+    def of(
+        cls,
+        blocks: Blocks,
+        prior: LinkCountPrior,
+        results: Sequence[Draws],
+        *,
+        candidate_of_edge: Ints,
+        kept_every: int,
+        seed: int,
+        tune: int,
+        seconds: float,
+        kinds: Mapping[str, int],
+    ) -> Posterior:
+        mean = np.mean([r.probability for r in results], axis=0)
+        n = sum(r.n_batches for r in results)
+        squares = np.sum([r.batch_squares for r in results], axis=0) / n
+        spread = np.maximum(squares - mean**2, 0) / max(1, n - 1)
+        probability, error = np.empty((2, len(mean)))
+        probability[candidate_of_edge], error[candidate_of_edge] = mean, np.sqrt(spread)
+        return cls(
+            blocks=blocks,
+            prior=prior,
+            n_links=np.array([r.n_links for r in results]),
+            log_posterior=np.array([r.log_posterior for r in results]),
+            m=np.array([r.m for r in results]),
+            u=np.array([r.u for r in results]),
+            probability=np.clip(probability, 0.0, 1.0),
+            error=error,
+            kept=tuple(
+                tuple(candidate_of_edge[edges].astype(np.int32) for edges in r.kept)
+                for r in results
+            ),
+            kept_every=kept_every,
+            kinds=kinds,
+            seed=seed,
+            tune=tune,
+            seconds=seconds,
+        )
+
+    # --- summaries ---------------------------------------------------------------------------
+
+    @property
+    def parameters(self) -> Parameters:
+        """Posterior means of m and u."""
+        return Parameters(
+            self.m.mean(axis=(0, 1)), self.u.mean(axis=(0, 1)), self.blocks.parameters.used
+        )
+
+    def interval(self, level: float = 0.95) -> tuple[int, int]:
+        """Equal-tailed credible interval of the number of links."""
+        if not 0 < level < 1:
+            raise SettingsError(
+                f"level must be between 0 and 1, got {level!r}. Write 95 % as 0.95."
+            )
+        tail = (1 - level) / 2
+        low, high = np.quantile(self.n_links, [tail, 1 - tail], method="inverted_cdf")
+        return int(low), int(high)
+
+    @property
+    def theta(self) -> float:
+        """What one more link costs at the mean number of links."""
+        return self.prior.on(self.blocks.pairs.scope).cost(round(float(self.n_links.mean())))
+
+    def link_probabilities(self) -> Any:
+        """Every candidate pair with its posterior link probability and Monte Carlo error."""
+        return self.candidate_table(self.blocks.pairs.table)
+
+    def candidate_table(self, make: Callable[[Pairs, dict[str, Any]], Any]) -> Any:
+        """The candidates, most probable first, in the kind of table that `make` makes."""
+        order = self.by_probability()
+        candidates = self.blocks.candidates.take(order)
+        w = self.parameters.weight_of(candidates.levels)
+        columns = {
+            "link_probability": self.probability[order],
+            "mc_error": self.error[order],
+            "match_weight": w / math.log(2),
+            "block": self.blocks.block[order],
+        }
+        return make(candidates, columns)
+
+    def by_probability(self) -> Ints:
+        """Positions of the candidates, most probable first."""
+        return np.argsort(-self.probability, kind="stable")
+
+    def diagnostics(self, interval: float = 0.95) -> list[Diagnostic]:
+        """R-hat, effective sample sizes and Monte Carlo errors of L, log posterior, m and u."""
+        return summarize(self.quantities(), interval=interval)
+
+    def warning(self) -> str | None:
+        """What is wrong with the draws, in words; None if nothing is."""
+        return verdict(self.diagnostics())
+
+    def quantities(self) -> dict[str, NDArray[Any]]:
+        """Everything that is followed over draws, each chain × draw."""
+        out: dict[str, NDArray[Any]] = {"links": self.n_links, "log_posterior": self.log_posterior}
+        for name, values in (("m", self.m), ("u", self.u)):
+            for j, f in enumerate(self.blocks.pairs.fields):
+                for h in range(1, f.n_levels + 1):
+                    out[f"{name}[{f.name}, {h}]"] = values[:, :, j, h]
+        return out
+
+    def to_arviz(self) -> Any:
+        """An ArviZ InferenceData of L, log posterior, m and u (needs the arviz extra)."""
+        try:
+            import arviz
+        except ImportError:
+            raise SettingsError(
+                "to_arviz needs ArviZ. Install it with pip install 'bayeslink[arviz]'."
+            ) from None
+        return arviz.from_dict(posterior=dict(self.quantities()))
+
+    # --- decisions ---------------------------------------------------------------------------
+
+    def estimate(
+        self,
+        loss: decisions.Loss | None = None,
+        *,
+        method: str = "loss",
+        false_link_rate: float = 0.05,
+    ) -> decisions.Decision:
+        """The Bayes estimate of C: which candidates to link, besides the known links.
+
+        Parameters
+        ----------
+        loss
+            Costs of errors; balanced unless given, under which pairs above ½ are linked.
+        method
+            "loss"; "f_score" for the set that maximises the expected F-score; "largest" for the
+            largest set whose expected share of false links is at most `false_link_rate`.
+        """
+        # Known links count towards the F-score and the share of false links, with probability 1.
+        pairs, known = self.blocks.pairs, self.blocks.known
+        c = self.blocks.candidates.with_more(known)
+        p = np.append(self.probability, np.ones(len(known)))
+        given = (c.a, c.b, p, pairs.n_a, pairs.n_b, pairs.tie_keys)
+        if method == "loss":
+            decision = decisions.bayes_estimate(*given, loss=loss or decisions.Loss())
+        elif method == "f_score":
+            expected = float(self.n_links.mean())
+            decision = decisions.f_score_estimate(*given, expected_links=expected)
+        elif method == "largest":
+            decision = decisions.largest_set(*given, false_link_rate=false_link_rate)
+        else:
+            raise SettingsError(
+                f"unknown method {method!r}. Allowed: 'loss', 'f_score', 'largest'."
+            )
+        return replace(decision, links=decision.links[decision.links < self.blocks.n_candidates])
+
+    # --- downstream --------------------------------------------------------------------------
+
+    def population_size(self, *, seed: int | None = None, **options: Any) -> PopulationSize:
+        """Posterior of the size of the population that both files were drawn from."""
+        pairs = self.blocks.pairs
+        return population_size(
+            pairs.n_a,
+            pairs.n_b,
+            self.n_links.ravel(),
+            seed=self.seed if seed is None else seed,
+            **options,
+        )
+
+    def linked_datasets(self, k: int = 20) -> list[Any]:
+        """k draws of the links, evenly spread over the chains, as tables of id_a and id_b.
+
+        Analyse each as if it were the truth and combine the results with `pool`.
+        """
+        states = [state for chain in self.kept for state in chain]
+        if not (isinstance(k, Integral) and 1 <= k <= len(states)):
+            raise SettingsError(
+                f"k must be a whole number from 1 to the {len(states):,} draws kept, got {k!r}."
+            )
+        chosen = np.linspace(0, len(states) - 1, k).round().astype(int)
+        return [self._linked(states[i]) for i in chosen]
+
+    def _linked(self, candidates: NDArray[np.int32]) -> Any:
+        joined = self.blocks.known.with_more(self.blocks.candidates.take(candidates))
+        return self.blocks.pairs.table(joined.take(np.argsort(joined.a)), {})

@@ -1,0 +1,1 @@
+"""What people judged: verdicts and labels."""

@@ -1,0 +1,1 @@
+"""The whole path in one call, and what it gives back."""

@@ -1,0 +1,235 @@
+"""The whole path in one call: files or tables in, links out."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bayeslink.comparing.fields import Field
+from bayeslink.data.records import ReadOptions
+from bayeslink.engines.compare import Progress, Sides, as_list, compare, read_options
+from bayeslink.engines.local import LocalPairs
+from bayeslink.errors import SettingsError
+from bayeslink.inference.decisions import Decision, Loss, too_few
+from bayeslink.inference.penalized import PenalizedFit, fit_penalized
+from bayeslink.inference.posterior import Posterior
+from bayeslink.inference.posthoc import posthoc_blocks
+from bayeslink.inference.priors import LinkCountPrior, Penalty
+from bayeslink.inference.sampler import check_sampling, sample
+from bayeslink.judging.judgements import LINK, NONLINK
+from bayeslink.judging.labels import known_pairs, with_verdict
+from bayeslink.linking.run import Run
+
+
+def link(
+    a: Any,
+    b: Any,
+    fields: Sequence[Field],
+    *,
+    id: Sides | None = "id",
+    block: Sequence[Sides] = (),
+    theta: float | None = None,
+    prior: LinkCountPrior | None = None,
+    point: bool = False,
+    w0: float | None = None,
+    draws: int = 1000,
+    tune: int = 500,
+    chains: int = 4,
+    loss: Loss | None = None,
+    known_links: Any = None,
+    known_nonlinks: Any = None,
+    labels: Any = None,
+    read: ReadOptions | tuple[ReadOptions, ReadOptions] | None = None,
+    missing: Sequence[str] | None = None,
+    seed: int = 1,
+    threads: int | None = None,
+    memory: str | int | None = None,
+    progress: Progress = lambda message: None,
+) -> Run:
+    """Link two files one-to-one: compare, fit, sample the posterior, decide.
+
+    Parameters as for `compare`, `fit_penalized`, `posthoc_blocks` and `sample`, and
+
+    Parameters
+    ----------
+    theta, prior
+        The cost of a link, or a prior on the number of links; a flat prior on the overlap of the
+        files unless given.
+    point
+        Stop at the penalized-likelihood estimate: no probabilities.
+    loss
+        What errors and review cost; balanced unless given, which links pairs above ½.
+    known_links, known_nonlinks
+        Pairs (id_a, id_b) known to be links and non-links; of a table with a `decision`, as
+        `run.links` has, the links.
+    labels
+        More of both, as judged in a review: a run directory, or what else `read_labels` takes.
+    """
+    if theta is not None:
+        if prior is not None:
+            raise SettingsError("give theta or a prior, not both: theta=2 is prior=Penalty(2).")
+        prior = Penalty(theta)
+    check_sampling(draws=draws, tune=tune, chains=chains, seed=seed, threads=threads)
+    known, remarks = known_pairs(labels, known_links, known_nonlinks)
+    if point and known is not None:
+        raise SettingsError("known pairs enter through sampling: leave out point=True.")
+    clock = _Clock()
+    with clock("compare"):
+        pairs = compare(
+            a,
+            b,
+            fields,
+            id=id,
+            block=block,
+            read=read,
+            missing=missing,
+            threads=threads,
+            memory=memory,
+            progress=progress,
+        )
+    with clock("fit"):
+        fit = fit_penalized(pairs, prior=prior, progress=progress)
+        plan = pairs.last_plan
+    settings = {
+        "a": str(a) if _is_path(a) else None,
+        "b": str(b) if _is_path(b) else None,
+        "id": id,
+        "block": as_list(block),
+        "fields": list(fields),
+        "prior": fit.prior,
+        "read": read_options(read, missing),
+        "point": point,
+        "w0": w0,
+        "draws": draws,
+        "tune": tune,
+        "chains": chains,
+        "loss": loss,
+        "seed": seed,
+    }
+    if point:
+        table, warnings = _point_table(pairs, fit), _point_warnings(fit)
+        blocks = posterior = decision = None
+    else:
+        with clock("blocks"):
+            progress("forming post-hoc blocks")
+            links, nonlinks = (with_verdict(known, verdict) for verdict in (LINK, NONLINK))
+            blocks = posthoc_blocks(pairs, fit, w0, links=links, nonlinks=nonlinks)
+            plan = pairs.last_plan
+        with clock("sample"):
+            posterior = sample(
+                blocks,
+                prior=fit.prior,
+                draws=draws,
+                tune=tune,
+                chains=chains,
+                seed=seed,
+                threads=threads,
+                progress=progress,
+            )
+        with clock("decide"):
+            progress("deciding")
+            decision = posterior.estimate(loss)
+            table = _decided_table(pairs, posterior, decision)
+            warnings = _posterior_warnings(posterior, decision)
+    return Run(
+        pairs=pairs,
+        fit=fit,
+        blocks=blocks,
+        posterior=posterior,
+        decision=decision,
+        table=table,
+        labels=known,
+        plan=plan,
+        settings=settings,
+        seconds=clock.seconds,
+        warnings=(*_input_warnings(pairs), *remarks, *_fit_warnings(fit), *warnings),
+    )
+
+
+def _point_table(pairs: LocalPairs, fit: PenalizedFit) -> pa.Table:
+    w = fit.weight_of(fit.linked.levels)
+    order = np.argsort(fit.linked.a)
+    columns = {
+        "link_probability": pa.nulls(len(w), pa.float64()),
+        "match_weight": w[order] / math.log(2),
+        "decision": pa.array(["link"] * len(w), pa.string()),
+    }
+    return pairs.arrow_table(fit.linked.take(order), columns)
+
+
+def _decided_table(pairs: LocalPairs, posterior: Posterior, decision: Decision) -> pa.Table:
+    """Known links, the estimate's links, then the pairs to review; each by rows of A."""
+    known, candidates = posterior.blocks.known, posterior.blocks.candidates
+    chosen = known.with_more(candidates.take(decision.links))
+    probability = np.append(np.ones(len(known)), posterior.probability[decision.links])
+    order = np.argsort(chosen.a)
+    review = decision.review[np.argsort(candidates.b[decision.review], kind="stable")]
+    listed = chosen.take(order).with_more(candidates.take(review))
+    columns = {
+        "link_probability": np.append(probability[order], posterior.probability[review]),
+        "match_weight": posterior.parameters.weight_of(listed.levels) / math.log(2),
+        "decision": pa.array(["link"] * len(chosen) + ["review"] * len(review), pa.string()),
+    }
+    return pairs.arrow_table(listed, columns)
+
+
+def _input_warnings(pairs: LocalPairs) -> list[str]:
+    out = []
+    records = pairs.records
+    same = records[0].sha256 is not None and records[0].sha256 == records[1].sha256
+    if same or (records[0].ids.equals(records[1].ids) and records[0].columns == records[1].columns):
+        out.append("A and B are the same file.")
+    for d in pairs.dictionaries:
+        for codes, record in zip((d.a, d.b), records, strict=True):
+            if len(codes.values) == 0:
+                out.append(f"field {d.field.name!r} is missing in every record of {record.label}.")
+    return [*out, *pairs.notes()]
+
+
+def _point_warnings(fit: PenalizedFit) -> list[str]:
+    out = []
+    if fit.n_links == 0:
+        out.append("no pair is worth linking at this theta: the linkage is empty.")
+    tied = int(fit.tied.sum())
+    if tied:
+        out.append(f"{tied} of {fit.n_links} links have an equally good alternative.")
+    close = [mode for mode in fit.modes if fit.objective - mode.objective < 3]
+    if len(close) > 1:
+        sizes = ", ".join(f"{mode.n_links:,}" for mode in close)
+        out.append(f"several solutions are about equally good: {sizes} links.")
+    return out
+
+
+def _fit_warnings(fit: PenalizedFit) -> list[str]:
+    warning = fit.rivals.warning()
+    return [warning] if warning else []
+
+
+def _posterior_warnings(posterior: Posterior, decision: Decision) -> list[str]:
+    n_links = len(decision.links) + len(posterior.blocks.known)
+    empty = None if n_links else "no pair has a link probability above ½: the linkage is empty."
+    found = (posterior.warning(), empty, too_few(n_links, posterior.interval()))
+    return [warning for warning in found if warning]
+
+
+def _is_path(source: Any) -> bool:
+    return isinstance(source, str) or hasattr(source, "__fspath__")
+
+
+class _Clock:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds[phase] = round(time.perf_counter() - start, 4)

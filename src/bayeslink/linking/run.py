@@ -1,0 +1,191 @@
+"""A finished linkage, and what can be asked of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bayeslink.comparing.fields import Field
+from bayeslink.engines.local import LocalPairs
+from bayeslink.engines.plan import SearchPlan
+from bayeslink.inference.decisions import Decision
+from bayeslink.inference.model import Parameters
+from bayeslink.inference.penalized import PenalizedFit
+from bayeslink.inference.posterior import Posterior
+from bayeslink.inference.posthoc import Blocks
+from bayeslink.results.explanation import Explanation, explain_pair
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished linkage: the links and all that led to them."""
+
+    pairs: LocalPairs = field(repr=False)
+    fit: PenalizedFit
+    blocks: Blocks | None = field(repr=False)  # None, as the next two, for a point estimate
+    posterior: Posterior | None = field(repr=False)
+    decision: Decision | None = field(repr=False)
+    table: pa.Table = field(repr=False)  # the links and the pairs to review, as Arrow
+    labels: pa.Table | None = field(repr=False)  # known links and non-links, if there are any
+    plan: SearchPlan | None = field(repr=False)  # of the search for the candidates
+    settings: Mapping[str, Any] = field(repr=False)
+    seconds: Mapping[str, float]
+    warnings: tuple[str, ...]
+
+    @property
+    def links(self) -> Any:
+        """Links, and pairs to review, in the caller's own kind of table."""
+        return self.pairs.to_caller(self.table)
+
+    @property
+    def parameters(self) -> Parameters:
+        """m and u: posterior means, or the fit's where there are no draws."""
+        return self.fit.parameters if self.posterior is None else self.posterior.parameters
+
+    @property
+    def n_links(self) -> int:
+        return int(pc.sum(pc.equal(self.table["decision"], "link")).as_py() or 0)
+
+    @property
+    def theta(self) -> float:
+        """What one more link costs at the number of links found."""
+        if self.posterior is None:
+            return self.fit.theta
+        return self.posterior.theta
+
+    def candidates(self) -> pa.Table:
+        """Every candidate pair, as pairs.parquet has it; the links, for a point estimate."""
+        if self.posterior is None:
+            return self.table.drop_columns(["link_probability", "decision"])
+        return self.posterior.candidate_table(self.pairs.arrow_table)
+
+    def save(self, directory: Any, *, force: bool = False) -> None:
+        """Write the run directory; see `docs/design.md` for its files."""
+        from bayeslink.results.store import save_run
+
+        save_run(self, directory, force=force)
+
+    def report(
+        self,
+        path: Any,
+        *,
+        truth: Any = None,
+        disclosure: int | None = None,
+        values: bool = True,
+    ) -> None:
+        """Write the run as one HTML file; see `bayeslink.report.page.report`."""
+        from bayeslink.report.page import report
+
+        report(self, path, truth=truth, disclosure=disclosure, values=values)
+
+    def _repr_html_(self) -> str:
+        from bayeslink import plots
+        from bayeslink.report.svg import notebook
+
+        pictures = [] if self.posterior is None else [plots.links(self.posterior)]
+        return notebook([*self.report_lines(), *self.warnings], *pictures, plots.weights(self))
+
+    def explain(self, id_a: str, id_b: str) -> Explanation:
+        """Why a pair is linked or not: weight by field, rivals on either side, probabilities."""
+        from bayeslink.results.store import parameter_table
+
+        found = self.pairs.find([(id_a, id_b)])
+        names = [f.name for f in self.pairs.fields]
+        return explain_pair(
+            self.candidates(),
+            self.table,
+            parameter_table(self),
+            str(id_a),
+            str(id_b),
+            levels=dict(zip(names, found.levels[0].tolist(), strict=True)),
+            needed=self.theta / math.log(2),
+            w0=None if self.blocks is None else self.blocks.w0 / math.log(2),
+            values=values_of(self.pairs, int(found.a[0]), int(found.b[0])),
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """The run in a few numbers, as `run.json` and `--json` have them."""
+        pairs, fit = self.pairs, self.fit
+        return {
+            "n_a": pairs.n_a,
+            "n_b": pairs.n_b,
+            "n_pairs": pairs.n_pairs,
+            "n_links": self.n_links,
+            "theta": self.theta,
+            "prior": repr(fit.prior),
+            "search": None if self.plan is None else self.plan.summary(),
+            **self._posterior_summary(),
+            "point_estimate": {
+                "n_links": fit.n_links,
+                "objective": fit.objective,
+                "tied_links": int(fit.tied.sum()),
+                "rivals": len(fit.rivals),
+                "rivals_expected": fit.rivals.expected,
+                "modes": [{"n_links": m.n_links, "objective": m.objective} for m in fit.modes],
+            },
+            "seconds": dict(self.seconds),
+            "memory": pairs.memory.summary(),
+            "warnings": list(self.warnings),
+        }
+
+    def report_lines(self) -> list[str]:
+        """The run in a few sentences."""
+        s = self.summary()
+        seconds = sum(self.seconds.values())
+        lines = [
+            f"{s['n_a']:,} records in A, {s['n_b']:,} in B, {s['n_pairs']:,} pairs in scope: "
+            f"{s['n_links']:,} links ({seconds:.1f} s)."
+        ]
+        if self.posterior is None:
+            return [*lines, f"Point estimate at theta = {self.theta:.4g}: no probabilities."]
+        low, high = s["links_interval"]
+        above = "" if s["w0"] is None else f" above w0 = {s['w0']:.2f}"
+        lines += [
+            f"Records in both files: {s['links_mean']:,.0f}, 95 % interval {low:,} to {high:,}. "
+            f"Of the links, {s['expected_false_links']:,.1f} are expected to be false.",
+            f"Sampled: {s['candidates']:,} pairs{above} in {s['blocks']:,} "
+            f"blocks, the largest of {s['largest_block']:,}; {s['chains']} chains of "
+            f"{s['draws']:,} draws.",
+        ]
+        if s["set_aside"] >= 0.05:
+            lines.append(f"Below w0, up to {s['set_aside']:,.1f} more links are expected.")
+        if s["review_records"]:
+            lines.append(f"Left to review: {s['review_records']:,} records of B.")
+        return lines
+
+    def _posterior_summary(self) -> dict[str, Any]:
+        if self.posterior is None or self.blocks is None or self.decision is None:
+            return {}
+        post, blocks, sizes = self.posterior, self.blocks, self.blocks.n_pairs_in_block
+        return {
+            "links_mean": float(post.n_links.mean()),
+            "links_interval": list(post.interval()),
+            "expected_false_links": self.decision.expected_false,
+            "review_records": len(self.decision.rejected),
+            "w0": blocks.w0 if math.isfinite(blocks.w0) else None,  # JSON has no −∞
+            "w0_why": blocks.why,
+            "set_aside": blocks.set_aside(),
+            "candidates": blocks.n_candidates,
+            "known_links": len(blocks.known),
+            "blocks": blocks.n_blocks,
+            "largest_block": int(sizes.max(initial=0)),
+            "blocks_drawn": dict(post.kinds),
+            "chains": len(post.n_links),
+            "draws": post.n_links.shape[1],
+            "tune": post.tune,
+        }
+
+
+def values_of(pairs: LocalPairs, a: int, b: int) -> dict[str, tuple[str, str]]:
+    """The cells of two records, by field."""
+
+    def cells(field: Field, side: int, row: int) -> str:
+        columns = [pairs.records[side].columns[name] for name in field.columns[side]]
+        return " ".join(column[row].as_py() or "–" for column in columns)
+
+    return {f.name: (cells(f, 0, a), cells(f, 1, b)) for f in pairs.fields}

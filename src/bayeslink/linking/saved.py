@@ -1,0 +1,59 @@
+"""A linkage that was saved, looked at again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bayeslink.engines.compare import compare
+from bayeslink.errors import InputError
+from bayeslink.linking.run import values_of
+from bayeslink.results.explanation import Explanation, explain_pair, find_row
+from bayeslink.results.store import comparison_settings, read_summary, read_table
+
+Progress = Callable[[str], None]
+
+
+def explain_saved(
+    directory: Any, id_a: str, id_b: str, *, progress: Progress = lambda message: None
+) -> Explanation:
+    """`Run.explain` from a run directory.
+
+    The tables are enough for a candidate pair. For any other, the files are read and compared
+    again; they must not have changed.
+    """
+
+    folder = Path(directory)
+    summary, links = read_summary(folder), read_table(folder, "links")
+    point = "w0" not in summary
+    w0 = None if point else -math.inf if summary["w0"] is None else summary["w0"]
+    parameters = read_table(folder, "parameters")
+    candidates = read_table(folder, "pairs") if not point else links.drop(["link_probability"])
+    row = find_row(candidates, id_a, id_b) or find_row(links, id_a, id_b)
+    values = None
+    if row:
+        names = [f["name"] for f in summary["fields"]]
+        levels = {name: row[f"gamma_{name}"] for name in names}
+    else:
+        progress("not a candidate pair: reading and comparing the files again")
+        with comparison_settings(folder) as settings:
+            pairs = compare(**settings)
+        if [r.sha256 for r in pairs.records] != [i["sha256"] for i in summary["inputs"]]:
+            raise InputError("an input file has changed since the run. Link the files again.")
+        found = pairs.find([(id_a, id_b)])
+        names = [f.name for f in pairs.fields]
+        levels = dict(zip(names, found.levels[0].tolist(), strict=True))
+        values = values_of(pairs, int(found.a[0]), int(found.b[0]))
+    return explain_pair(
+        candidates,
+        links,
+        parameters,
+        id_a,
+        id_b,
+        levels=levels,
+        needed=summary["theta"] / math.log(2),
+        w0=None if w0 is None else w0 / math.log(2),
+        values=values,
+    )

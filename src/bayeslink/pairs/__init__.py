@@ -1,0 +1,1 @@
+"""The seam: comparison vectors, counted and listed."""

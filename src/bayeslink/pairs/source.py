@@ -1,0 +1,139 @@
+"""Comparison vectors (Eqs 1–2), counted and listed: the seam between data and statistics.
+
+Statistics never see n_A × n_B pairs. They ask a `PairSource` for level counts, pattern counts and
+the pairs above a weight; that is enough for everything in the paper (`docs/design.md`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayeslink.comparing.fields import Field
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The pairs that may link: n_A × n_B, or the pairs within each value of a blocking key."""
+
+    sizes_a: Ints  # records of A in each block of the blocking key
+    sizes_b: Ints
+
+    @property
+    def n_pairs(self) -> int:
+        return int(self.sizes_a @ self.sizes_b)
+
+    @property
+    def max_links(self) -> int:
+        return int(np.minimum(self.sizes_a, self.sizes_b).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class LevelCounts:
+    """Pairs at each level of each field, over all pairs in scope: counts[field, level].
+
+    Where comparing all values of a field would take too long, some of its counts are estimates
+    from `sampled` values drawn at random, each compared with all values of the other file; their
+    standard errors are not 0. They add up to the number of pairs either way.
+    """
+
+    counts: Ints  # columns 0 = missing, 1 … k; unused levels of shorter fields are 0
+    n_pairs: int
+    sampled: tuple[int, ...] = ()  # by field; 0, or nothing at all: the counts are exact
+    standard_errors: Floats | None = None
+
+    @property
+    def exact(self) -> bool:
+        return not any(self.sampled)
+
+
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """Distinct comparison vectors and how many pairs have each.
+
+    Where counting all pairs would take too long, `counts` are estimates from `sampled` pairs drawn
+    at random, with their standard errors. They add up to the number of pairs either way.
+    """
+
+    levels: NDArray[np.uint8]  # one row a pattern
+    counts: Ints
+    sampled: int = 0  # 0: the counts are exact
+    standard_errors: Floats | None = None
+
+    @property
+    def exact(self) -> bool:
+        return not self.sampled
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Listed pairs: row numbers of both files and the comparison vector."""
+
+    a: NDArray[np.int32]
+    b: NDArray[np.int32]
+    levels: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    def take(self, which: NDArray[Any]) -> Pairs:
+        return Pairs(self.a[which], self.b[which], self.levels[which])
+
+    def with_more(self, others: Pairs) -> Pairs:
+        return Pairs(
+            np.concatenate([self.a, others.a]),
+            np.concatenate([self.b, others.b]),
+            np.concatenate([self.levels, others.levels]),
+        )
+
+
+@runtime_checkable
+class PairSource(Protocol):
+    """Where comparison vectors come from. Two engines, one contract (`tests/contract`)."""
+
+    fields: Sequence[Field]
+    scope: Scope
+    tie_keys: tuple[NDArray[np.uint64], NDArray[np.uint64]]  # of each record, free of row order
+
+    @property
+    def n_a(self) -> int: ...
+    @property
+    def n_b(self) -> int: ...
+    @property
+    def n_pairs(self) -> int: ...
+
+    def level_counts(self) -> LevelCounts:
+        """Pairs at each level of each field over all pairs in scope; `exact`, or `sampled`."""
+
+    def pattern_counts(self) -> Patterns:
+        """Joint counts of all patterns over all pairs in scope; `exact`, or so many `sampled`."""
+
+    def pairs_above(self, weights: Floats, threshold: float) -> Pairs:
+        """Every pair whose weights (one row a field, one column a level) sum above threshold."""
+
+    def find(self, ids: Any) -> Pairs:
+        """The pairs named by (id_a, id_b), with their comparison vectors, whatever their weight."""
+
+    def table(self, pairs: Pairs, columns: dict[str, Any]) -> Any:
+        """Pairs with their ids, the given columns and their levels, in the caller's own kind."""
+
+
+def sum_weights(weights: Floats, levels: NDArray[np.uint8]) -> Floats:
+    """Add each pair's weights field by field, in the order in which the kernels add them."""
+    total = np.zeros(len(levels))
+    for j in range(levels.shape[1]):
+        total += weights[j, levels[:, j]]
+    return total
+
+
+def count_levels(levels: NDArray[np.uint8], n_columns: int) -> Ints:
+    """Rows at each level of each field."""
+    counts = [np.bincount(column, minlength=n_columns) for column in levels.T]
+    return np.array(counts, np.int64).reshape(levels.shape[1], n_columns)

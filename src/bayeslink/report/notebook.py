@@ -1,0 +1,36 @@
+"""What a notebook shows of a fit and of a posterior."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from bayeslink.inference.penalized import PenalizedFit
+from bayeslink.inference.posterior import Posterior
+from bayeslink.report import charts, curves
+from bayeslink.report.svg import notebook
+from bayeslink.shown import Shown
+
+
+@singledispatch
+def as_html(result: Shown) -> str:
+    """Sentences and a picture."""
+    raise TypeError(f"nothing is drawn of {type(result).__name__}")
+
+
+@as_html.register
+def _(fit: PenalizedFit) -> str:
+    words = f"{fit.n_links:,} links at θ = {fit.theta:.3g}; modes found: {len(fit.modes):,}."
+    weights = charts.parameter_weights(fit.pairs.fields, fit.parameters.log_weights)
+    return notebook([words], weights)
+
+
+@as_html.register
+def _(posterior: Posterior) -> str:
+    low, high = posterior.interval()
+    chains, draws = posterior.n_links.shape
+    words = (
+        f"Links: {posterior.n_links.mean():,.0f}, 95 % interval {low:,} to {high:,}; {chains} "
+        f"chains of {draws:,} draws over {posterior.blocks.n_candidates:,} candidate pairs."
+    )
+    lines = filter(None, [words, posterior.warning()])
+    return notebook(list(lines), curves.links(posterior.n_links, (low, high)))

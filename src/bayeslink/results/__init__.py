@@ -1,0 +1,1 @@
+"""A finished linkage on disk, explained, compared and evaluated."""

@@ -1,0 +1,344 @@
+"""The run directory: written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from bayeslink.comparing.fields import Field
+from bayeslink.data.records import Records, read_records
+from bayeslink.data.spreadsheets import safe_for_spreadsheets
+from bayeslink.errors import InputError, OutputError
+from bayeslink.judging.judgements import FILE, Judgements
+from bayeslink.judging.labels import LABELS
+from bayeslink.results import settings as toml
+
+if TYPE_CHECKING:
+    from bayeslink.comparing.dictionaries import Dictionary
+    from bayeslink.inference.posterior import Posterior
+    from bayeslink.linking.run import Run
+    from bayeslink.pairs.source import LevelCounts
+
+_LIBRARIES = ("bayeslink", "numpy", "scipy", "numba", "rapidfuzz", "pyarrow")
+
+
+def save_run(run: Run, directory: str | Path, *, force: bool = False) -> None:
+    """Write the run directory: tables as Parquet (the links as CSV too), run.json, link.toml.
+
+    Judgements in a directory that is replaced stay.
+    """
+    with ExitStack() as stack, replacing(directory, force=force) as folder:
+        tables = {"links": run.table, "parameters": parameter_table(run)}
+        if run.posterior is not None:
+            tables["pairs"] = run.candidates()
+            tables["draws"] = draw_table(run.posterior)
+            tables["link_draws"] = link_draw_table(run.posterior)
+        if run.labels is not None:
+            tables["labels"] = run.labels
+        for name, table in tables.items():
+            # Arrow takes only UTF-8 paths; Python opens any.
+            with (folder / f"{name}.parquet").open("wb") as file:
+                pq.write_table(table, file, compression="zstd")
+        with (folder / "links.csv").open("wb") as file:
+            pyarrow.csv.write_csv(safe_for_spreadsheets(run.table), file)
+        summary = json.dumps(provenance(run), indent=2, default=np.generic.item)
+        (folder / "run.json").write_text(summary + "\n", "utf-8")
+        (folder / "link.toml").write_text(toml.dump(_settings(run)), "utf-8")
+        if (judged := Path(directory) / FILE).exists():
+            judgements = stack.enter_context(Judgements(judged))
+            stack.enter_context(judgements.carried_to(folder / FILE))
+
+
+@contextmanager
+def replacing(directory: str | Path, *, force: bool) -> Iterator[Path]:
+    """A scratch folder that becomes `directory` if all goes well, and vanishes if not.
+
+    An existing directory is refused without `force`; with it, it stays whole until the new one
+    is complete.
+    """
+    target = Path(directory)
+    check_target(target, force=force)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise _cannot_write(target, error) from None
+    try:
+        yield scratch
+        os.chmod(scratch, 0o755)
+        _swap(scratch, target)
+    except OutputError:
+        raise
+    except OSError as error:
+        raise _cannot_write(target, error) from None
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def check_target(target: Path, *, force: bool) -> None:
+    """Refuse a directory that is in use, or with `force` one that no run has written."""
+    try:
+        if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+            return
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise _cannot_write(target, error) from None
+    if not force:
+        raise OutputError(
+            f"{target} exists. Nothing was written. Choose another output directory, "
+            "or say --force (force=True) to replace it."
+        )
+    if not is_run(target):
+        raise OutputError(
+            f"{target} exists and is not a bayeslink run directory. Nothing was written. "
+            "Choose another output directory."
+        )
+
+
+def is_run(target: Path) -> bool:
+    """Whether `provenance` wrote the run.json there: another program's may be called the same."""
+    try:
+        found = json.loads((target / "run.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and "bayeslink" in found.get("versions", ())
+
+
+def _swap(scratch: Path, target: Path) -> None:
+    if not target.exists():
+        scratch.rename(target)
+        return
+    aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
+    try:
+        target.rename(aside / "run")
+        try:
+            scratch.rename(target)
+        except OSError:
+            (aside / "run").rename(target)
+            raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _cannot_write(target: Path, error: OSError | ValueError) -> OutputError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return OutputError(
+        f"cannot write {target}: {reason}. What was there is untouched. "
+        "Check the permissions and the space left, or choose another directory."
+    )
+
+
+def parameter_table(run: Run) -> pa.Table:
+    """m, u and the weight in bits of each level of each field; intervals where there are draws."""
+    parameters, post = run.parameters, run.posterior
+    bounds = np.full((2, 2, *parameters.m.shape), np.nan)  # of m and u: lower, upper
+    if post is not None:
+        bounds = np.array([np.quantile(x, (0.025, 0.975), axis=(0, 1)) for x in (post.m, post.u)])
+    rows: list[dict[str, Any]] = []
+    for j, field in enumerate(run.pairs.fields):
+        for level, label in enumerate(field.labels, 1):
+            m, u = float(parameters.m[j, level]), float(parameters.u[j, level])
+            row = {"field": field.name, "level": level, "label": label, "m": m, "u": u}
+            row["match_weight"] = math.log2(m) - math.log2(u)
+            for name, (lower, upper) in zip("mu", bounds[:, :, j, level], strict=True):
+                row[f"{name}_lower"] = None if math.isnan(lower) else float(lower)
+                row[f"{name}_upper"] = None if math.isnan(upper) else float(upper)
+            rows.append(row)
+    return pa.Table.from_pylist(rows, schema=_PARAMETERS)
+
+
+_PARAMETERS = pa.schema(
+    [("field", pa.string()), ("level", pa.int64()), ("label", pa.string())]
+    + [
+        (name, pa.float64())
+        for name in ("m", "u", "match_weight", "m_lower", "m_upper", "u_lower", "u_upper")
+    ]
+)
+
+
+def draw_table(posterior: Posterior) -> pa.Table:
+    """One row a draw: the number of links, the log posterior, m and u."""
+    chains, draws = posterior.n_links.shape
+    return pa.table(
+        {
+            "chain": np.repeat(np.arange(chains, dtype=np.int32), draws),
+            "draw": np.tile(np.arange(draws, dtype=np.int32), chains),
+            **{name: values.ravel() for name, values in posterior.quantities().items()},
+        }
+    )
+
+
+def link_draw_table(posterior: Posterior) -> pa.Table:
+    """The draws of the links: for each pair, the runs of kept draws in which it is linked.
+
+    `pair` is the pair's row in pairs.parquet; `first` and `last` are draws of `chain`, numbered as
+    in draws.parquet. Where draws are thinned, the last of every `kept_every` is kept.
+    """
+    row_of = np.empty(posterior.blocks.n_candidates, np.int64)
+    row_of[posterior.by_probability()] = np.arange(len(row_of))
+    parts = []
+    for number, kept in enumerate(posterior.kept):
+        state = np.repeat(np.arange(len(kept)), [len(k) for k in kept])
+        pair = row_of[np.concatenate(kept)] if len(kept) else row_of[:0]
+        pair, state = np.divmod(np.sort(pair * (len(kept) + 1) + state), len(kept) + 1)
+        new = np.ones(len(pair), bool)
+        new[1:] = (np.diff(pair) != 0) | (np.diff(state) != 1)
+        first = np.flatnonzero(new)
+        last = np.append(first, len(pair))[1:] - 1
+        parts.append((np.full(len(first), number), pair[first], state[first], state[last]))
+    chain, pair, first, last = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.lexsort((first, chain, pair))
+    step, draws = posterior.kept_every, posterior.n_links.shape[1]
+    first, last = (np.minimum((state + 1) * step, draws) - 1 for state in (first, last))
+    columns = [pair, chain, first, last]
+    names = ("pair", "chain", "first", "last")
+    return pa.table([pa.array(c[order].astype(np.int32)) for c in columns], names)
+
+
+def provenance(run: Run) -> dict[str, Any]:
+    """Software, settings, inputs and results: what it takes to repeat and to check the run."""
+    level_counts = run.pairs.level_counts()
+    counts = level_counts.counts
+    return {
+        **run.summary(),
+        **({"kept_every": run.posterior.kept_every} if run.posterior else {}),
+        "diagnostics": [asdict(d) for d in run.posterior.diagnostics()] if run.posterior else [],
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {name: version(name) for name in _LIBRARIES},
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "inputs": [
+            {
+                "label": records.label,
+                "kind": records.kind,
+                "sha256": records.sha256,
+                "records": len(records),
+                "quarantined": records.quarantined,
+            }
+            for records in run.pairs.records
+        ],
+        "fields": [
+            {
+                "name": d.field.name,
+                "comparison": d.field.kind,
+                "normalise": list(d.field.normalise),
+                "levels": list(d.field.labels),
+                "distinct": [len(d.a.values), len(d.b.values)],
+                "missing": [d.a.n_missing, d.b.n_missing],
+                "invalid": [d.a.n_invalid, d.b.n_invalid],
+                "pairs_by_level": np.asarray(counts[j, : d.field.n_levels + 1]).tolist(),
+                **_open_levels(d, j, level_counts),
+            }
+            for j, d in enumerate(run.pairs.dictionaries)
+        ],
+    }
+
+
+def _open_levels(d: Dictionary, j: int, counts: LevelCounts) -> dict[str, Any]:
+    """For a field whose values were not all compared: which levels were left open, and the sample.
+
+    `values_drawn` is 0 where all values were taken, so that the counts are exact.
+    """
+    if d.open == 1 or counts.standard_errors is None:
+        return {}
+    return {
+        "open_levels": list(d.field.labels[: d.open]),
+        "values_drawn": counts.sampled[j],
+        "standard_errors": counts.standard_errors[j, : d.field.n_levels + 1].tolist(),
+    }
+
+
+def _settings(run: Run) -> dict[str, Any]:
+    labels = {} if run.labels is None else {"labels": LABELS}
+    return {**run.settings, **toml.settings_of_reading(run.settings["read"]), **labels}
+
+
+def read_links(directory: Path) -> pa.Table:
+    """The links of a run directory."""
+    return read_table(directory, "links")
+
+
+def read_table(directory: Path, name: str) -> pa.Table:
+    """One of the tables of a run directory."""
+    path = directory / f"{name}.parquet"
+    try:
+        with path.open("rb") as file:
+            return pq.read_table(file)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise _no_run(path, error) from None
+
+
+def read_summary(directory: Path) -> dict[str, Any]:
+    """The run.json of a run directory."""
+    path = directory / "run.json"
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise _no_run(path, error) from None
+
+
+@contextmanager
+def comparison_settings(directory: Path) -> Iterator[dict[str, Any]]:
+    """Arguments of `compare` that repeat a run's comparison."""
+    arguments = toml.link_arguments(toml.load(directory / "link.toml"))
+    if "a" not in arguments or "b" not in arguments:
+        raise InputError(
+            "the run's tables came from Python, not from files, so they cannot be read again. "
+            "Use run.explain there."
+        )
+    with tempfile.TemporaryDirectory() as scratch:  # the run has set bad rows aside already
+        reads = [
+            replace(read, quarantine=read.quarantine and f"{scratch}/{side}")
+            for side, read in zip("ab", arguments["read"], strict=True)
+        ]
+        wanted = ("a", "b", "fields", "id", "block")
+        yield {**{key: arguments[key] for key in wanted if key in arguments}, "read": tuple(reads)}
+
+
+def read_inputs(arguments: Mapping[str, Any], fields: Sequence[Field]) -> tuple[Records, Records]:
+    """Both files of a run once more, with the columns of these fields."""
+    ids = arguments.get("id", "id")
+    ids = ids if isinstance(ids, tuple) else (ids, ids)
+    found = []
+    with tempfile.TemporaryDirectory() as scratch:  # the run has set bad rows aside already
+        for side, options in enumerate(arguments["read"]):
+            aside = options.quarantine and f"{scratch}/{side}"
+            columns = list(dict.fromkeys(name for f in fields for name in f.columns[side]))
+            found.append(
+                read_records(
+                    arguments["ab"[side]],
+                    id=ids[side],
+                    columns=columns,
+                    options=replace(options, quarantine=aside),
+                    side="AB"[side],
+                )
+            )
+    return found[0], found[1]
+
+
+def _no_run(path: Path, error: Exception) -> InputError:
+    return InputError(
+        f"cannot read {path}: {str(error).splitlines()[0]}. "
+        "Give the directory that `bayeslink link -o` wrote."
+    )
+
+
+def read_truth(path: Path) -> pa.Table:
+    """Known pairs, from a file with columns id_a and id_b."""
+    records = read_records(path, id=None, columns=["id_a", "id_b"])
+    return pa.table(records.columns)

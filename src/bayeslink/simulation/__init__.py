@@ -1,0 +1,1 @@
+"""Made-up people in two files, with the truth."""

@@ -1,0 +1,144 @@
+"""Penalized likelihood: against enumeration on tiny files, and its promises on larger ones."""
+
+import numpy as np
+import pytest
+
+import bayeslink as bl
+from bayeslink.engines.local import LocalPairs
+from bayeslink.errors import SettingsError
+from bayeslink.inference.model import Parameters, Priors, log_density, posterior_mode
+from bayeslink.pairs.source import count_levels
+from tests import oracles
+
+
+def tiny(rng, block=False):
+    def rows(n):
+        return [
+            {
+                "x": str(rng.integers(4)),
+                "y": str(rng.integers(3)) if rng.random() > 0.1 else None,
+                "z": str(rng.integers(2)),
+            }
+            for _ in range(n)
+        ]
+
+    a = oracles.records(rows(rng.integers(2, 5)))
+    b = oracles.records(rows(rng.integers(2, 5)), side="B")
+    fields = [bl.exact("x"), bl.exact("y"), bl.exact("z", name="zed")]
+    return LocalPairs(a, b, fields, [bl.exact("z")] if block else [])
+
+
+def best_by_enumeration(pairs, prior):
+    """The highest objective over every matching, m and u maximised for each."""
+    everything = pairs.pairs_above(np.zeros((3, 3)), -1.0)
+    edges = list(zip(range(len(everything)), everything.a, everything.b, strict=True))
+    priors, counts = Priors.of(pairs.fields), pairs.level_counts().counts
+    on_scope, best = prior.on(pairs.scope), -np.inf
+    for matching in oracles.matchings(edges):
+        linked = count_levels(everything.levels[list(matching)], counts.shape[1])
+        fitted = posterior_mode(priors, linked, counts - linked)
+        data = log_density(fitted, priors, linked, counts - linked)
+        best = max(best, data + float(on_scope.log_prior(len(matching))))
+    return best
+
+
+@pytest.mark.parametrize("block", [False, True])
+@pytest.mark.parametrize(
+    "prior", [bl.Penalty(0.5), bl.Penalty(2.0), bl.Overlap(), bl.Overlap(2, 5)]
+)
+def test_never_above_and_mostly_at_the_best_by_enumeration(prior, block):
+    rng = np.random.default_rng(8)
+    reached = 0
+    for _ in range(25):
+        pairs = tiny(rng, block)
+        best = best_by_enumeration(pairs, prior)
+        fit = bl.fit_penalized(pairs, prior=prior)
+        assert fit.objective <= best + 1e-9
+        reached += fit.objective > best - 1e-6
+    assert reached >= 18  # a local search; a constant wrong answer reaches a handful
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    files = bl.simulate(600, overlap=0.4, errors=2, seed=5)
+    fields = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("occup"), bl.exact("age")]
+    return bl.compare(files.a, files.b, fields)
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [bl.Penalty(0.0), bl.Penalty(5.0), bl.Overlap(), bl.Overlap(300, 30), bl.Overlap(1, 500)],
+)
+def test_the_objective_never_falls(pairs, prior):
+    fit = bl.fit_penalized(pairs, prior=prior)
+    for mode in fit.modes:
+        assert (np.diff(mode.history) >= 0).all()
+        assert mode.assignment.gap <= 1e-9
+    objectives = [mode.objective for mode in fit.modes]
+    assert objectives == sorted(objectives, reverse=True)
+    assert fit.objective == objectives[0]
+    assert len({mode.linked.a.tobytes() + mode.linked.b.tobytes() for mode in fit.modes}) == len(
+        fit.modes
+    )
+
+
+def test_a_fit_is_a_fixed_point(pairs):
+    """Neither of the two maximisations can improve on the answer."""
+    fit = bl.fit_penalized(pairs, theta=5.0)
+    counts = pairs.level_counts().counts
+    linked = count_levels(fit.linked.levels, counts.shape[1])
+    again = posterior_mode(Priors.of(pairs.fields), linked, counts - linked)
+    np.testing.assert_allclose(again.m, fit.parameters.m)
+    np.testing.assert_allclose(again.u, fit.parameters.u)
+    w = fit.weight_of(fit.linked.levels)
+    assert (w > 5.0).all()
+    free_a = np.setdiff1d(np.arange(pairs.n_a), fit.linked.a)
+    free_b = np.setdiff1d(np.arange(pairs.n_b), fit.linked.b)
+    above = pairs.pairs_above(fit.parameters.log_weights, 5.0)
+    assert not (np.isin(above.a, free_a) & np.isin(above.b, free_b)).any()
+
+
+def test_theta_follows_from_the_number_of_links(pairs):
+    fit = bl.fit_penalized(pairs)
+    n = fit.n_links
+    expected = np.log((pairs.n_a - n) * (pairs.n_b - n) / (n + 1))
+    assert fit.theta == pytest.approx(expected)
+
+
+def test_more_expensive_links_are_fewer(pairs):
+    path = bl.penalty_path(pairs, [0, 3, 6, 9, 12, 30])
+    assert (np.diff(path.n_links) <= 0).all()
+    assert path.n_links[-1] == 0
+    assert len(path.links) == len(path.modes) == len(path.objective) == 6
+    assert len(path.links[-1]) == 0
+
+
+def test_weights_stay_finite_where_a_level_is_never_seen():
+    rows = [{"x": "a", "y": "b"}] * 3
+    pairs = LocalPairs(
+        oracles.records(rows), oracles.records(rows, side="B"), [bl.levenshtein("x"), bl.exact("y")]
+    )
+    for fit in (bl.fit_penalized(pairs, theta=1.0), bl.fit_em(pairs)):
+        levels = np.array([[h, g] for h in range(5) for g in range(3)])
+        assert np.isfinite(fit.weight_of(levels)).all()
+        for p in (*fit.m, *fit.u):
+            assert ((p > 0) & (p < 1)).all()
+
+
+def test_missing_has_no_weight():
+    used = np.array([[False, True, True]])
+    p = Parameters(np.array([[0, 0.1, 0.9]]), np.array([[0, 0.8, 0.2]]), used)
+    np.testing.assert_allclose(
+        p.weight_of([[0], [1], [2]]), [0, np.log(0.1 / 0.8), np.log(0.9 / 0.2)]
+    )
+
+
+def test_arguments(pairs):
+    with pytest.raises(SettingsError, match="not both"):
+        bl.fit_penalized(pairs, theta=1.0, prior=bl.Overlap())
+    with pytest.raises(SettingsError):
+        bl.penalty_path(pairs, [])
+    with pytest.raises(SettingsError):
+        bl.penalty_path(pairs, [1.0, np.nan])
+    assert bl.fit_penalized(pairs, theta=5.0).m["gname"].shape == (4,)
+    assert bl.fit_penalized(pairs, theta=5.0).m[2].shape == (2,)
