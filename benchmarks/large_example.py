@@ -18,6 +18,7 @@ import pyarrow.csv
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import bayeslink as bl
+from bayeslink.pairs.tables import callers_table
 from benchmarks.measure import load_kernels, phase
 from tests.data import STUDY, large_example, study_fields
 
@@ -74,7 +75,7 @@ def measure(scope: str) -> None:
                 facts["interval"] = post.interval()
             with phase(name, "Bayes estimate"):
                 decision = post.estimate()
-            chosen = pairs.table(blocks.candidates.take(decision.links), {})
+            chosen = callers_table(pairs, blocks.candidates.take(decision.links), {})
             whole |= {"expected_false": round(decision.expected_false), **scores(chosen, truth)}
         with phase(name, "pattern counts") as facts:
             patterns = pairs.pattern_counts()

@@ -15,6 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import bayeslink as bl
+from bayeslink.pairs.tables import callers_table
 from benchmarks.measure import load_kernels, phase
 
 NAME = "all pairs by size"
@@ -63,7 +64,9 @@ def measure(n: int) -> None:
                 facts["interval"] = post.interval()
             with phase(NAME, "Bayes estimate", n=n):
                 decision = post.estimate()
-            found = bl.evaluate(pairs.table(blocks.candidates.take(decision.links), {}), truth)
+            found = bl.evaluate(
+                callers_table(pairs, blocks.candidates.take(decision.links), {}), truth
+            )
             whole |= {"recall": round(found.recall, 4), "precision": round(found.precision, 4)}
             whole |= {"expected_false": round(decision.expected_false)}
             whole |= {"false": found.false_links, "warning": post.warning()}

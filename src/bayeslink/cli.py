@@ -191,7 +191,7 @@ def link(
     if changed:
         click.echo(f"\nWhat the labels changed:\n{changed}")
     if explain_plan:
-        click.echo(f"\n{run.plan}\n\n{run.pairs.memory}")
+        click.echo(f"\n{run.plan}\n\n{run.pairs.describe().resources}")
 
 
 @main.command()

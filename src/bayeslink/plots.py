@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayeslink.pairs.tables import pair_table
 from bayeslink.report import charts, curves
 from bayeslink.report.examples import waterfall
 from bayeslink.report.material import is_true, read_truth
@@ -55,7 +56,7 @@ def path(path: PenaltyPath) -> Chart:
 
 def calibration(posterior: Posterior, truth: Any) -> Chart:
     """Share of true pairs against their link probability."""
-    pairs = posterior.blocks.pairs.table(posterior.blocks.candidates, {})
+    pairs = pair_table(posterior.blocks.pairs, posterior.blocks.candidates, {})
     true = is_true(read_truth(pairs), read_truth(truth))
     return curves.calibration(curves.reliability(posterior.probability, true))
 

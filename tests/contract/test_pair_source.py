@@ -1,17 +1,19 @@
 """What every PairSource must do, on random small problems, against two plain loops."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from bayeslink.comparing import dictionaries
 from bayeslink.comparing.fields import exact, levenshtein
-from bayeslink.engines import missing, search, tables, work
+from bayeslink.engines import counts, joining, missing, search, tables, work
+from bayeslink.engines.listed import ListedPairs
 from bayeslink.engines.local import LocalPairs
+from bayeslink.errors import InputError, TooManyPairsError
 from bayeslink.pairs.candidates import Candidates
-from bayeslink.pairs.source import sum_weights
+from bayeslink.pairs.source import Pairs, PairSource, sum_weights
 from tests import oracles
 
 NAMES = ["ann", "anna", "hanna", "bob", "bobby", "li", "lee", None, ""]
@@ -35,11 +37,30 @@ COLUMNS = {
 BLOCKS = [(), (), ("zone",), ("zone", "code")]
 
 
-def local(a, b, fields, block, threads=2):
-    return LocalPairs(a, b, fields, [exact(k) for k in block], threads=threads)
+def local(problem, threads=2):
+    a, b = (oracles.records(rows, side=name) for name, rows in problem.sides())
+    return LocalPairs(a, b, problem.fields, [exact(k) for k in problem.block], threads=threads)
 
 
-ENGINES = [pytest.param(local, id="local")]
+def listed(problem, threads=2):
+    """The same problem through two loops and a list, shuffled."""
+    found = problem.pairs()
+    order = np.random.default_rng(len(found)).permutation(len(found))
+    a, b = (np.array([p[side] for p in found], np.int32)[order] for side in (0, 1))
+    pairs = Pairs(a, b, levels_of(found, problem.fields)[order])
+    return ListedPairs(
+        problem.fields,
+        pairs,
+        tuple([f"{side}{i}" for i in range(len(rows))] for side, rows in problem.sides()),
+        blocks=problem.blocks(),
+        cells=tuple(
+            {f.name: [r[f.columns[0][0]] or None for r in rows] for f in problem.fields}
+            for _, rows in problem.sides()
+        ),
+    )
+
+
+ENGINES = [pytest.param(local, id="local"), pytest.param(listed, id="listed")]
 
 
 @pytest.fixture(params=["as it comes", "as if large", "open levels", "equal values"])
@@ -72,10 +93,26 @@ class Problem:
     rows_b: list
     fields: list
     block: tuple
+    names: tuple = ("A", "B")  # begin the ids
 
     def source(self, engine, **how):
-        a, b = oracles.records(self.rows_a), oracles.records(self.rows_b, side="B")
-        return engine(a, b, self.fields, self.block, **how)
+        return engine(self, **how)
+
+    def sides(self):
+        return (self.names[0], self.rows_a), (self.names[1], self.rows_b)
+
+    def blocks(self):
+        """Block of the blocking key of each record, -1 where part of the key is missing."""
+        keys = [
+            [tuple(row[k] for k in self.block) if all(row[k] for k in self.block) else None
+             for row in rows]
+            for _, rows in self.sides()
+        ]  # fmt: skip
+        number = {key: i for i, key in enumerate(sorted({*keys[0], *keys[1]} - {None}))}
+        return tuple(np.array([number.get(key, -1) for key in side]) for side in keys)
+
+    def swapped(self):
+        return Problem(self.rows_b, self.rows_a, self.fields, self.block, self.names[::-1])
 
     def pairs(self):
         """All pairs in scope and their levels, by two loops."""
@@ -131,6 +168,7 @@ def check_counts(source, fields, expected):
     assert patterns.exact
     assert dict(found) == dict(Counter(levels for _, _, levels in expected))
     counts = source.level_counts().counts
+    assert source.level_counts().exact
     for j in range(len(fields)):
         by_hand = Counter(levels[j] for _, _, levels in expected)
         assert counts[j].tolist() == [by_hand[h] for h in range(counts.shape[1])]
@@ -194,6 +232,151 @@ def test_more_patterns_than_fit_an_array(engine):
     check_counts(problem.source(engine), fields, problem.pairs())
 
 
+# --- counts of chosen fields and records --------------------------------------------------------
+
+
+def check_joint(patterns, expected, which):
+    found = zip(map(tuple, patterns.levels.tolist()), patterns.counts.tolist(), strict=True)
+    assert dict(found) == dict(Counter(tuple(levels[j] for j in which) for *_, levels in expected))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_way_counts_equal_two_loops(engine, size):
+    rng = np.random.default_rng(6)
+    for _ in range(60):
+        problem = random_problem(rng)
+        source, expected = problem.source(engine), problem.pairs()
+        k = int(rng.integers(1, len(problem.fields) + 1))
+        which = rng.permutation(len(problem.fields))[: min(k, 3)].tolist()
+        check_joint(source.pattern_counts(which), expected, which)
+        rows = rng.permutation(len(problem.rows_a))[: rng.integers(1, 6)]
+        of_rows = [pair for pair in expected if pair[0] in rows]
+        check_joint(source.pattern_counts(which, rows), of_rows, which)
+        check_joint(source.pattern_counts(rows=rows), of_rows, range(len(problem.fields)))
+
+
+def test_counts_of_a_sample_of_records_add_up_and_come_near(monkeypatch):
+    rng = np.random.default_rng(7)
+    rows = [
+        {"name": str(rng.choice(["ann", "anna", "bob", "li"])), "code": str(rng.integers(4))}
+        for _ in range(4000)
+    ]
+    problem = Problem(rows[:3000], rows[3000:], [levenshtein("name"), exact("code")], ())
+    source = local(problem)
+    whole = source.pattern_counts([1])
+    monkeypatch.setattr(counts, "MAX_VISITS", 0)
+    monkeypatch.setattr(counts, "MAX_OF_RECORDS", 200_000)
+    part = local(problem).pattern_counts([1])
+    assert part.sampled <= 200_000 < part.counts.sum() == whole.counts.sum()
+    away = np.abs(part.counts - whole.counts) / np.maximum(part.standard_errors, 1)
+    assert (part.counts != whole.counts).any()
+    assert away.max() < 5
+
+
+# --- records by id and row ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_is_a_pair_source(engine):
+    source = random_problem(np.random.default_rng(0)).source(engine)
+    assert isinstance(source, PairSource)
+    described = source.describe()
+    assert described.engine in ("local", "listed")
+    assert [i["records"] for i in described.inputs] == [source.n_a, source.n_b]
+    assert len(described.fields) == len(source.fields)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_pairs_are_found_by_their_ids(engine, size):
+    rng = np.random.default_rng(8)
+    for _ in range(40):
+        problem = random_problem(rng)
+        source, expected = problem.source(engine), problem.pairs()
+        if not expected:
+            continue
+        some = [expected[i] for i in rng.integers(0, len(expected), 5)]
+        found = source.find([(f"A{a}", f"B{b}") for a, b, _ in some])
+        assert found.levels.tolist() == [list(levels) for *_, levels in some]
+        assert source.ids(0, found.a).to_pylist() == [f"A{a}" for a, *_ in some]
+        assert source.ids(1, found.b).to_pylist() == [f"B{b}" for _, b, _ in some]
+        assert source.levels_of(found.a, found.b).tolist() == found.levels.tolist()
+        for side, rows in enumerate((found.a, found.b)):
+            cells = source.cells(side, rows.tolist())
+            held = problem.sides()[side][1]
+            for row, cell in zip(rows.tolist(), cells, strict=True):
+                names = {f.name: held[row][f.columns[side][0]] or None for f in problem.fields}
+                assert cell == names
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_pairs_that_are_not_there_are_refused(engine):
+    rows = [{"name": "ann", "zone": z} for z in ("x", "y", None)]
+    source = Problem(rows, rows, [levenshtein("name")], ("zone",)).source(engine)
+    for pairs, why in (
+        ([("A0", "B9")], "1 ids named in pairs are not in "),
+        ([("A0", "B1")], "outside the blocking key's scope"),
+        ([("A2", "B2")], "outside the blocking key's scope"),
+    ):
+        with pytest.raises(InputError, match=why):
+            source.find(pairs)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_tie_keys_do_not_hang_on_which_file_is_called_a(engine):
+    rng = np.random.default_rng(9)
+    for _ in range(20):
+        problem = random_problem(rng)
+        source, other = problem.source(engine), problem.swapped().source(engine)
+        assert len(set(np.concatenate(source.tie_keys).tolist())) == source.n_a + source.n_b
+        assert source.tie_keys[0].tolist() == other.tie_keys[1].tolist()
+        assert source.tie_keys[1].tolist() == other.tie_keys[0].tolist()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_tie_keys_hang_on_nothing_but_the_id_and_the_file(engine):
+    problem = random_problem(np.random.default_rng(11))
+    more = replace(problem, rows_a=[*problem.rows_a, *problem.rows_a])
+    few, many = problem.source(engine).tie_keys[0], more.source(engine).tie_keys[0]
+    first = few.tolist() == many[: len(few)].tolist()
+    assert first or len(problem.rows_a) <= len(problem.rows_b) < len(more.rows_a)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_scope_is_what_may_link(engine):
+    rng = np.random.default_rng(10)
+    for _ in range(30):
+        problem = random_problem(rng)
+        source, blocks = problem.source(engine), problem.blocks()
+        expected = sorted(
+            (int((blocks[0] == k).sum()), int((blocks[1] == k).sum()))
+            for k in {*blocks[0].tolist(), *blocks[1].tolist()} - {-1}
+        )
+        sizes = zip(source.scope.sizes_a.tolist(), source.scope.sizes_b.tolist(), strict=True)
+        assert sorted(sizes) == expected
+        assert source.scope.n_pairs == source.n_pairs == len(problem.pairs())
+        assert source.scope.max_links == sum(min(pair) for pair in expected)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_too_long_a_list_is_refused(engine, monkeypatch):
+    rows = [{"name": "ann", "zone": "x"} for _ in range(40)]
+    source = Problem(rows, rows, [levenshtein("name")], ()).source(engine)
+    if engine is listed:
+        source._most = 100
+    else:
+        monkeypatch.setattr(joining, "MAX_LISTED", 100)
+    weights = np.array([[0, -1, 0, 1, 2]], float)
+    with pytest.raises(TooManyPairsError):
+        source.pairs_above(weights, 1.0)
+    assert len(source.pairs_above(weights, 2.0)) == 0
+
+
+def test_a_list_that_is_not_the_scope_is_refused():
+    pairs = Pairs(np.zeros(1, np.int32), np.zeros(1, np.int32), np.ones((1, 1), np.uint8))
+    with pytest.raises(InputError, match="1 pairs are listed and 2 are in scope"):
+        ListedPairs([exact("x")], pairs, (["a"], ["b", "c"]))
+
+
 # --- reuse ------------------------------------------------------------------------------------
 
 
@@ -222,7 +405,7 @@ def test_candidates_are_really_reused():
         for _ in range(60)
     ]
     fields = [levenshtein("name"), exact("code")]
-    source = LocalPairs(oracles.records(rows[:30]), oracles.records(rows[30:], side="B"), fields)
+    source = local(Problem(rows[:30], rows[30:], fields, ()))
     weights = np.array([[0, -3, -1, 1, 3], [0, -2, 2, 0, 0]], float)
     candidates = Candidates(source, slack=2.0)
     for shift in (0, 0.2, 0.4, -0.3):

@@ -16,6 +16,7 @@ from scipy.stats import hypergeom
 
 import bayeslink as bl
 from bayeslink.inference.diagnostics import mcse_mean
+from bayeslink.pairs.tables import callers_table
 from tests import oracles
 from tests.data import CENSUS, census_fields, needs_census
 
@@ -174,14 +175,16 @@ def test_equal_rivals_are_linked_by_the_point_estimate_only():
     linked = dict(zip(point["id_a"], point["id_b"], strict=True))
     assert linked["A25"] in {"B35", "B42"}
     assert point["tied"][point["id_a"].index("A25")]
-    estimate = pairs.table(post.blocks.candidates.take(post.estimate().links), {}).to_pydict()
+    estimate = callers_table(
+        pairs, post.blocks.candidates.take(post.estimate().links), {}
+    ).to_pydict()
     assert "A25" not in estimate["id_a"]
     del linked["A25"]
     assert dict(zip(estimate["id_a"], estimate["id_b"], strict=True)) == linked
     # Surely linked to one of them, though, which a review would find out.
     careful = post.estimate(bl.Loss(false_nonlink=4, reject=0.3))
     shown = post.blocks.candidates.take(careful.review)
-    assert {"B35", "B42"} <= set(pairs.table(shown, {})["id_b"].to_pylist())
+    assert {"B35", "B42"} <= set(callers_table(pairs, shown, {})["id_b"].to_pylist())
 
 
 # --- population size --------------------------------------------------------------------------

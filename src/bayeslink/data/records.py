@@ -65,6 +65,17 @@ class Records:
         """Bytes of memory that the records take."""
         return sum(column.nbytes for column in (self.ids, *self.columns.values()))
 
+    def text(self, columns: Sequence[str], row: int) -> str | None:
+        """What a record holds in these columns, as a person reads it; None if that is nothing."""
+        cells = [self.columns[name][row].as_py() for name in columns]
+        return " ".join(cell or "–" for cell in cells) if any(cells) else None
+
+    def rows_of(self, ids: Any) -> pa.Array:
+        """Where the records with these ids are, null for an id that none has."""
+        wanted = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(ids, pa.string())
+        found = pc.index_in(wanted.cast(self.ids.type), self.ids)
+        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
     def place(self, row: int) -> str:
         """Where the record with this index (from 0) is found, for messages."""
         return _place(self._lines, row)

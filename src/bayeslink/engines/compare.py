@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from bayeslink.comparing.fields import Field, exact
 from bayeslink.data.records import ReadOptions, Records, read_records
 from bayeslink.engines.local import LocalPairs
@@ -65,8 +63,7 @@ def compare(
         codes = 2 * 4 * len(columns) * len(records[side])
         room.take("the records read so far", records[side].nbytes + codes)
     progress(f"comparing values. {room}")
-    to_caller = _caller_kind(records)
-    return LocalPairs(records[0], records[1], fields, keys, threads, to_caller, room)
+    return LocalPairs(records[0], records[1], fields, keys, threads, room)
 
 
 def _checked_fields(fields: Sequence[Field]) -> list[Field]:
@@ -107,15 +104,3 @@ def read_options(
         read = ReadOptions(missing=("", *(v for v in values if v != "")))
     read = read or ReadOptions()
     return (read, read) if isinstance(read, ReadOptions) else read
-
-
-def _caller_kind(records: Sequence[Records]) -> Callable[[pa.Table], Any]:
-    """Tables go back as they came: pandas, polars, else Arrow."""
-    kinds = {r.kind for r in records}
-    if "pandas" in kinds:
-        return lambda table: table.to_pandas()
-    if "polars" in kinds:
-        import polars
-
-        return lambda table: polars.from_arrow(table)
-    return lambda table: table

@@ -33,9 +33,10 @@ from bayeslink.pairs.source import Floats, Ints, LevelCounts, Pairs, Patterns, s
 MAX_VISITS = 4e9  # pairs gone through one by one; beyond that, patterns are sampled
 SAMPLE = 20_000_000  # pairs drawn where patterns are sampled
 LISTED = 20_000_000  # pairs listed there, at most, were fields independent
-COMPARED = (
-    2_000_000  # pairs drawn where tables do not tell all levels; up to as many, all are taken
-)
+# Pairs drawn where tables do not tell all levels; up to as many, all are taken.
+COMPARED = 2_000_000
+MAX_OF_RECORDS = 1e9  # pairs visited of chosen records; beyond that, of an even choice of these
+_GROUPS = 10  # of records, for the standard errors
 
 LevelsOf = Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.uint8]]
 
@@ -77,14 +78,19 @@ class Coding:
     radix: Ints
 
     @classmethod
-    def of(cls, fields: Sequence[Field]) -> Coding:
-        radix = np.array([f.n_levels + 1 for f in fields], np.int64)
+    def of(cls, fields: Sequence[Field], which: Sequence[int] | None = None) -> Coding:
+        """Of the fields chosen, all unless given, in their order; the others add nothing."""
+        which = range(len(fields)) if which is None else which
+        radix = np.ones(len(fields), np.int64)
+        radix[list(which)] = [fields[j].n_levels + 1 for j in which]
         if np.prod(radix.astype(float)) > 2.0**56:
             raise SettingsError(
                 f"{len(fields)} fields have more patterns than can be numbered. Use fewer levels "
                 "or fewer fields for EM; the penalized-likelihood fit needs no pattern counts."
             )
-        return cls(np.cumprod(np.concatenate([[1], radix[:-1]])), radix)
+        place = np.zeros(len(fields), np.int64)
+        place[list(which)] = np.cumprod(np.concatenate([[1], radix[list(which)][:-1]]))
+        return cls(place, radix)
 
     def parts(self, before: Sequence[int]) -> Ints:
         """What each level of each field adds to the code; negative above level 1 of `before`."""
@@ -93,7 +99,8 @@ class Coding:
         return np.where(np.arange(256) < self.radix[:, None], parts, 0)
 
     def levels(self, codes: Ints) -> NDArray[np.uint8]:
-        return (codes[:, None] // self.place % self.radix).astype(np.uint8)
+        """Levels of all fields; 0 in those that were not chosen."""
+        return (codes[:, None] // np.maximum(self.place, 1) % self.radix).astype(np.uint8)
 
     def codes(self, levels: NDArray[Any]) -> Ints:
         return levels.astype(np.int64) @ self.place
@@ -105,35 +112,64 @@ def count_patterns(
     counts: Ints,
     list_above: Callable[[Floats, float], Pairs],
     threads: int,
+    *,
+    which: Sequence[int],
+    rows: Ints | None = None,
     levels_of: LevelsOf | None = None,
 ) -> Patterns:
-    """Pairs with each pattern: exactly if that takes no more than MAX_VISITS, else estimated.
+    """Pairs with each pattern of the fields `which`: exactly if that is no more than MAX_VISITS.
 
-    `levels_of` gives the comparison vectors of pairs of rows, where tables do not tell all levels.
+    Beyond that they are estimated, over all fields by a sample of pairs (`_sampled`), over some of
+    them by the pairs of a sample of records (`_of_records`).
+
+    Parameters
+    ----------
+    rows
+        Positions of records of A in the tables, if only their pairs are to be counted.
+    levels_of
+        Gives the comparison vectors of pairs of rows, where tables do not tell all levels.
     """
-    coding = Coding.of(fields)
+    coding = Coding.of(fields, which)
+    everything = rows is None and len(which) == len(fields)
+    chosen = np.arange(len(tables.codes_a)) if rows is None else rows
     if levels_of is not None:
-        if tables.scope.n_pairs > COMPARED:
+        if everything and tables.scope.n_pairs > COMPARED:
             return _sampled(tables, fields, coding, counts, list_above, threads, levels_of)
-        every = list_above(np.zeros(counts.shape), -np.inf)
-        codes, n = np.unique(coding.codes(every.levels), return_counts=True)
-        return Patterns(coding.levels(codes), n)
-    shares = counts[:, 2:].sum(1) / max(1, tables.scope.n_pairs)
-    few, groups, work = _choose_few(tables, shares)
-    if work > MAX_VISITS:
-        return _sampled(tables, fields, coding, counts, list_above, threads)
+        return _compared(tables, coding, which, chosen, levels_of)
+    if rows is None:
+        shares = counts[:, 2:].sum(1) / max(1, tables.scope.n_pairs)
+        few, groups, work = _choose_few(tables, which, shares)
+        if work <= MAX_VISITS:
+            return _exactly(tables, coding, which, shares, few, groups, threads)
+        if everything:
+            return _sampled(tables, fields, coding, counts, list_above, threads)
+    return _of_records(tables, coding, which, chosen, threads)
+
+
+def _exactly(
+    tables: Tables,
+    coding: Coding,
+    which: Sequence[int],
+    shares: Floats,
+    few: Sequence[int],
+    groups: list[Ints],
+    threads: int,
+) -> Patterns:
+    """Over all pairs, by products of counts of records and a visit to the pairs that differ."""
     sums: dict[int, int] = {}
     _add(sums, _count_groups(tables, few, groups, coding, threads))
-    several = sorted(set(range(len(fields))) - set(few), key=lambda j: shares[j])
+    several = sorted(set(which) - set(few), key=lambda j: shares[j])
     for n_before, j in enumerate(several):
         cost = float(shares[j]) * tables.scope.n_pairs
-        codes, n = _count_above(tables, j, several[:n_before], coding, cost, threads)
+        before = several[:n_before]
+        codes, n = _count_above(tables, j, which, before, coding, cost, threads)
         supposed = coding.levels(codes)
         supposed[:, several] = np.minimum(supposed[:, several], 1)
         _add(sums, (codes, n))
         _add(sums, (coding.codes(supposed), -n))
     codes = np.array(sorted(code for code, n in sums.items() if n), np.int64)
-    return Patterns(coding.levels(codes), np.array([sums[c] for c in codes.tolist()], np.int64))
+    n = np.array([sums[c] for c in codes.tolist()], np.int64)
+    return Patterns(coding.levels(codes)[:, list(which)], n)
 
 
 def _add(sums: dict[int, int], counted: tuple[Ints, Ints]) -> None:
@@ -141,18 +177,20 @@ def _add(sums: dict[int, int], counted: tuple[Ints, Ints]) -> None:
         sums[code] = sums.get(code, 0) + n
 
 
-def _choose_few(tables: Tables, shares: Floats) -> tuple[list[int], list[Ints], float]:
-    """The few-valued fields that make counting least work: with them, who stands with whom.
+def _choose_few(
+    tables: Tables, which: Sequence[int], shares: Floats
+) -> tuple[list[int], list[Ints], float]:
+    """Of the fields `which` the few-valued ones that make counting least work, and the groups.
 
     Returns the fields, the number of the group in which each record stands, in A and in B, and the
     number of pairs to go through. `shares` are those of pairs above level 1.
     """
     blocks = tables.block_a, tables.block_b
     groups = [
-        _numbered(block, *(missing[:, j] for j in range(tables.n_fields)))
+        _numbered(block, *(missing[:, j] for j in which))
         for block, missing in zip(blocks, (tables.missing_a, tables.missing_b), strict=True)
     ]
-    by_share = np.argsort(-shares, kind="stable").tolist()
+    by_share = sorted(which, key=lambda j: -shares[j])
     best: tuple[list[int], list[Ints], float] = [], groups, np.inf
     for n_few in range(len(by_share) + 1):
         if n_few:
@@ -183,7 +221,7 @@ def _numbered(*columns: NDArray[Any]) -> Ints:
 
 
 def _count_groups(
-    tables: Tables, few: list[int], groups: list[Ints], coding: Coding, threads: int
+    tables: Tables, few: Sequence[int], groups: list[Ints], coding: Coding, threads: int
 ) -> tuple[Ints, Ints]:
     """Patterns of all pairs, supposing that they disagree in all but the few-valued fields."""
     (first_a, times_a), (first_b, times_b) = (
@@ -209,7 +247,13 @@ def _count_groups(
 
 
 def _count_above(
-    tables: Tables, field: int, before: Sequence[int], coding: Coding, cost: float, threads: int
+    tables: Tables,
+    field: int,
+    which: Sequence[int],
+    before: Sequence[int],
+    coding: Coding,
+    cost: float,
+    threads: int,
 ) -> tuple[Ints, Ints]:
     """Patterns of the pairs above level 1 in a field, but in none of those before it."""
     rows = np.flatnonzero(~tables.missing_a[:, field])
@@ -222,7 +266,7 @@ def _count_above(
         times_b=np.ones(len(tables.codes_b), np.int64),
         table=tables.csr,
         field=field,
-        compared=range(tables.n_fields),
+        compared=which,
         parts=coding.parts(before),
         cost=cost,
         threads=threads,
@@ -277,6 +321,80 @@ def _together(pieces: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
     return codes, counts
 
 
+# --- some records, some pairs -------------------------------------------------------------------
+
+
+def _of_records(
+    tables: Tables, coding: Coding, which: Sequence[int], rows: Ints, threads: int
+) -> Patterns:
+    """Over the pairs of these records of A, each visited; of an even choice of them if too many.
+
+    Pairs of one record go together, so the standard errors come from groups of records.
+    """
+    visits = (tables.to_b - tables.from_b)[rows]
+    share = min(1.0, MAX_OF_RECORDS / max(1, int(visits.sum())))
+    if share == 1.0:
+        codes, n = _visit(tables, coding, which, rows, threads)
+        return Patterns(coding.levels(codes)[:, list(which)], n)
+    n_taken = max(_GROUPS, int(share * len(rows)))
+    taken = rows[np.linspace(0, len(rows) - 1, n_taken).astype(int)]
+    groups = [_visit(tables, coding, which, taken[k::_GROUPS], threads) for k in range(_GROUPS)]
+    codes, n = _together(groups)
+    by_group = np.zeros((_GROUPS, len(codes)))
+    for k, (found, times) in enumerate(groups):
+        by_group[k, np.searchsorted(codes, found)] = times
+    scale = int(visits.sum()) / max(1, n.sum())
+    error = scale * np.sqrt(_GROUPS * by_group.var(0, ddof=1))
+    estimate = _whole(n * scale, int(visits.sum()))
+    return Patterns(coding.levels(codes)[:, list(which)], estimate, int(n.sum()), error)
+
+
+def _visit(
+    tables: Tables, coding: Coding, which: Sequence[int], rows: Ints, threads: int
+) -> tuple[Ints, Ints]:
+    """Codes and counts over all pairs in scope of records of A."""
+    n_a, n_b = len(tables.codes_a), len(tables.codes_b)
+    posts = np.arange(n_b, dtype=np.int32)
+    return _count(
+        order=np.sort(rows).astype(np.int32),
+        file_a=(tables.codes_a, np.zeros(n_a, np.int32), tables.from_b, tables.to_b),
+        times_a=np.ones(n_a, np.int64),
+        file_b=(tables.codes_b, posts, np.array([0, n_b])),
+        times_b=np.ones(n_b, np.int64),
+        table=tables.csr,
+        field=EVERY_PAIR,
+        compared=which,
+        parts=coding.parts(()),
+        cost=float((tables.to_b - tables.from_b)[rows].sum()),
+        threads=threads,
+    )
+
+
+def _compared(
+    tables: Tables, coding: Coding, which: Sequence[int], rows: Ints, levels_of: LevelsOf
+) -> Patterns:
+    """Over the pairs of these records of A, compared one by one: all of them, or a sample."""
+    before = _pairs_before(tables, rows)
+    n_pairs = int(before[-1])
+    size = min(n_pairs, COMPARED)
+    levels = levels_of(*_drawn(tables, before, rows, None if size == n_pairs else size))
+    codes, n = np.unique(coding.codes(levels), return_counts=True)
+    patterns = coding.levels(codes)[:, list(which)]
+    if size == n_pairs:
+        return Patterns(patterns, n)
+    scale = n_pairs / size
+    error = scale * np.sqrt(n * (1 - n / size))
+    return Patterns(patterns, _whole(n * scale, n_pairs), size, error)
+
+
+def _whole(estimate: NDArray[np.floating[Any]], total: int) -> Ints:
+    """Estimates as whole numbers that add up."""
+    n = np.round(estimate).astype(np.int64)
+    if len(n):
+        n[np.argmax(n)] += total - n.sum()
+    return n
+
+
 # --- a sample ---------------------------------------------------------------------------------
 
 
@@ -302,8 +420,8 @@ def _sampled(
     # Of any pairs, no more than exp(−t) can weigh more than t if u is right.
     threshold = float(np.log(n_pairs / LISTED))
     listed = list_above(weights, threshold)
-    in_scope = tables.to_b - tables.from_b
-    pairs_before = np.concatenate([[0], np.cumsum(in_scope)]).astype(np.uint64)
+    everyone = np.arange(len(tables.codes_a))
+    pairs_before = _pairs_before(tables, everyone)
 
     def work(first: int, last: int, piece: int) -> Any:
         return sample_patterns(
@@ -314,7 +432,7 @@ def _sampled(
     if levels_of is None:
         size, drawn = SAMPLE, in_pieces(work, SAMPLE, 10.0 * SAMPLE, threads)
     else:
-        size, levels = COMPARED, levels_of(*_drawn(tables, pairs_before, COMPARED))
+        size, levels = COMPARED, levels_of(*_drawn(tables, pairs_before, everyone, COMPARED))
         below = levels[sum_weights(weights, levels) <= threshold]
         drawn = [np.unique(coding.codes(below), return_counts=True)]
     codes, n = _together(drawn)
@@ -324,18 +442,28 @@ def _sampled(
     every = np.union1d(codes, exact_codes)
     at, at_exact = np.searchsorted(every, codes), np.searchsorted(every, exact_codes)
     estimate, error = np.zeros(len(every), np.int64), np.zeros(len(every))
-    estimate[at] = np.round(n * scale)
-    estimate[np.argmax(estimate)] += n_pairs - len(listed) - estimate.sum()  # for the rounding
+    estimate[at] = _whole(n * scale, n_pairs - len(listed))
     estimate[at_exact] += exact
     error[at] = scale * np.sqrt(n * (1 - share))
     return Patterns(coding.levels(every), estimate, size, error)
 
 
+def _pairs_before(tables: Tables, rows: Ints) -> NDArray[np.uint64]:
+    """Pairs in scope of the records of A before each of these, and of all."""
+    in_scope = (tables.to_b - tables.from_b)[rows]
+    return np.concatenate([[0], np.cumsum(in_scope)]).astype(np.uint64)
+
+
 def _drawn(
-    tables: Tables, pairs_before: NDArray[np.uint64], size: int
+    tables: Tables, pairs_before: NDArray[np.uint64], rows: Ints, size: int | None
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Rows of pairs in scope drawn at random."""
-    at = np.random.default_rng(0).integers(0, pairs_before[-1], size, np.uint64)
-    a = np.searchsorted(pairs_before, at, side="right") - 1
-    b = tables.from_b[a] + (at - pairs_before[a]).astype(np.int64)
+    """Rows, in their files, of pairs of these records drawn at random; of all if size is None."""
+    n_pairs = pairs_before[-1]
+    if size is None:
+        at = np.arange(n_pairs, dtype=np.uint64)
+    else:
+        at = np.random.default_rng(0).integers(0, n_pairs, size, np.uint64)
+    place = np.searchsorted(pairs_before, at, side="right") - 1
+    a = rows[place]
+    b = tables.from_b[a] + (at - pairs_before[place]).astype(np.int64)
     return tables.order_a[a], tables.order_b[b]

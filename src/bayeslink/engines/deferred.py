@@ -249,6 +249,20 @@ def describe_sample(dictionaries: Sequence[Dictionary], counts: LevelCounts) -> 
     return out
 
 
+def open_levels(d: Dictionary, j: int, counts: LevelCounts) -> dict[str, Any]:
+    """For a field whose values were not all compared: which levels were left open, and the sample.
+
+    `values_drawn` is 0 where all values were taken, so that the counts are exact.
+    """
+    if d.open == 1 or counts.standard_errors is None:
+        return {}
+    return {
+        "open_levels": list(d.field.labels[: d.open]),
+        "values_drawn": counts.sampled[j],
+        "standard_errors": counts.standard_errors[j, : d.field.n_levels + 1].tolist(),
+    }
+
+
 def sample_levels(
     d: Dictionary, tables: Tables, threads: int, seed: int = 0
 ) -> tuple[Floats, Floats, int]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bayeslink.comparing.dictionaries import build_dictionary
 from bayeslink.comparing.fields import Field
-from bayeslink.data.id_pairs import id_pairs
 from bayeslink.data.records import Records
 from bayeslink.engines.counts import count_levels, count_patterns
 from bayeslink.engines.deferred import (
@@ -24,17 +22,19 @@ from bayeslink.engines.deferred import (
     find_open,
     open_bounds,
     open_fields,
+    open_levels,
     settle,
     upper_weights,
 )
+from bayeslink.engines.finding import rows_named
 from bayeslink.engines.joining import find_above
-from bayeslink.engines.keys import block_keys, tie_keys
+from bayeslink.engines.keys import block_keys
 from bayeslink.engines.plan import SearchPlan, describe
 from bayeslink.engines.search import Problem, choose_caps, make_joins
 from bayeslink.engines.tables import Tables
-from bayeslink.errors import InputError
+from bayeslink.engines.ties import tie_keys
 from bayeslink.memory import Memory
-from bayeslink.pairs.source import Floats, LevelCounts, Pairs, Patterns
+from bayeslink.pairs.source import Description, Floats, Ints, LevelCounts, Pairs, Patterns
 
 
 class LocalPairs:
@@ -47,7 +47,6 @@ class LocalPairs:
         fields: Sequence[Field],
         block: Sequence[Field] = (),
         threads: int | None = None,
-        to_caller: Callable[[pa.Table], Any] = lambda table: table,
         memory: Memory | None = None,
     ) -> None:
         self.memory = Memory() if memory is None else memory
@@ -59,11 +58,13 @@ class LocalPairs:
         ]
         self.open_fields = open_fields(self.dictionaries)
         self.tie_keys = tie_keys(a, b, self.fields)
-        self.to_caller = to_caller
+        kinds = {a.kind, b.kind}
+        self.kind = next((kind for kind in ("pandas", "polars") if kind in kinds), "arrow")
         self._block_of = block_keys(a, b, block)
         self.tables = Tables(self.dictionaries, *self._block_of, self.memory)
         self.scope = self.tables.scope
         self.last_plan: SearchPlan | None = None  # of the search done last
+        self._patterns: dict[tuple[int, ...], Patterns] = {}  # by fields counted
 
     @property
     def n_a(self) -> int:
@@ -93,20 +94,32 @@ class LocalPairs:
     def level_counts(self) -> LevelCounts:
         return self._level_counts
 
-    def notes(self) -> list[str]:
-        """What the level counts do not say exactly."""
-        return describe_sample(self.dictionaries, self.level_counts())
+    def pattern_counts(
+        self, fields: Sequence[int] | None = None, rows: Ints | None = None
+    ) -> Patterns:
+        which = tuple(range(len(self.fields)) if fields is None else fields)
+        if rows is not None or which not in self._patterns:
+            counted = count_patterns(
+                self.tables,
+                self.fields,
+                self.level_counts().counts,
+                self.pairs_above,
+                self.threads,
+                which=which,
+                rows=None if rows is None else self._positions(rows),
+                levels_of=self.levels_of if self.open_fields else None,
+            )
+            if rows is not None:
+                return counted
+            self._patterns[which] = counted
+        return self._patterns[which]
 
-    @cached_property
-    def _pattern_counts(self) -> Patterns:
-        counts = self.level_counts().counts
-        open_levels = self.levels_of if self.open_fields else None
-        return count_patterns(
-            self.tables, self.fields, counts, self.pairs_above, self.threads, open_levels
-        )
-
-    def pattern_counts(self) -> Patterns:
-        return self._pattern_counts
+    def _positions(self, rows: Ints) -> Ints:
+        """Where records of A are in the order of the tables; those outside the scope are not."""
+        position = np.full(self.n_a, -1)
+        position[self.tables.order_a] = np.arange(len(self.tables.order_a))
+        found = position[rows]
+        return found[found >= 0]
 
     def pairs_above(self, weights: Floats, threshold: float) -> Pairs:
         problem = self._problem(weights, threshold)
@@ -141,24 +154,13 @@ class LocalPairs:
         )
 
     def find(self, ids: Any) -> Pairs:
-        named = id_pairs(ids, "the pairs")
-        rows = []
-        for side, records in enumerate(self.records):
-            at = pc.index_in(named.column(side).cast(records.ids.type), records.ids)
-            unknown = at.null_count
-            if unknown:
-                raise InputError(
-                    f"{unknown} ids named in pairs are not in {records.label}. "
-                    "Ids are compared as text; check the column order (id_a, id_b)."
-                )
-            rows.append(at.combine_chunks().to_numpy(zero_copy_only=False).astype(np.int32))
-        in_scope = self._block_of[0][rows[0]] == self._block_of[1][rows[1]]
-        if not (in_scope & (self._block_of[0][rows[0]] >= 0)).all():
-            raise InputError(
-                "some of the pairs named lie outside the blocking key's scope, where no pair may "
-                "link. Drop them, or the blocking key."
-            )
-        return Pairs(rows[0], rows[1], self.levels_of(rows[0], rows[1]))
+        a, b = rows_named(
+            ids,
+            [records.rows_of for records in self.records],
+            [records.label for records in self.records],
+            self._block_of,
+        )
+        return Pairs(a, b, self.levels_of(a, b))
 
     def levels_of(self, a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.uint8]:
         """Comparison vectors of given pairs of rows."""
@@ -176,13 +178,51 @@ class LocalPairs:
         settle(self.dictionaries, a, b, levels)
         return levels
 
-    def table(self, pairs: Pairs, columns: dict[str, Any]) -> Any:
-        return self.to_caller(self.arrow_table(pairs, columns))
+    # --- what is said of them ------------------------------------------------------------------
 
-    def arrow_table(self, pairs: Pairs, columns: dict[str, Any]) -> pa.Table:
-        ids = {
-            "id_a": self.records[0].ids.take(pa.array(pairs.a)),
-            "id_b": self.records[1].ids.take(pa.array(pairs.b)),
-        }
-        levels = {f"gamma_{f.name}": pairs.levels[:, j] for j, f in enumerate(self.fields)}
-        return pa.table({**ids, **columns, **levels})
+    def ids(self, side: int, rows: NDArray[np.int32]) -> pa.Array:
+        return self.records[side].ids.take(pa.array(rows))
+
+    def cells(self, side: int, rows: Sequence[int]) -> list[dict[str, str | None]]:
+        records = self.records[side]
+        return [{f.name: records.text(f.columns[side], row) for f in self.fields} for row in rows]
+
+    def describe(self) -> Description:
+        counts = self.level_counts()
+        return Description(
+            engine="local",
+            inputs=tuple(
+                {
+                    "label": records.label,
+                    "kind": records.kind,
+                    "sha256": records.sha256,
+                    "records": len(records),
+                    "quarantined": records.quarantined,
+                }
+                for records in self.records
+            ),
+            fields=tuple(
+                {
+                    "distinct": [len(d.a.values), len(d.b.values)],
+                    "missing": [d.a.n_missing, d.b.n_missing],
+                    "invalid": [d.a.n_invalid, d.b.n_invalid],
+                    **open_levels(d, j, counts),
+                }
+                for j, d in enumerate(self.dictionaries)
+            ),
+            warnings=tuple(self._warnings()),
+            notes=tuple(describe_sample(self.dictionaries, counts)),
+            plan=self.last_plan,
+            memory=self.memory.summary(),
+            resources=str(self.memory),
+        )
+
+    def _warnings(self) -> Iterator[str]:
+        a, b = self.records
+        same = a.sha256 is not None and a.sha256 == b.sha256
+        if same or (a.ids.equals(b.ids) and a.columns == b.columns):
+            yield "A and B are the same file."
+        for d in self.dictionaries:
+            for codes, records in ((d.a, a), (d.b, b)):
+                if len(codes.values) == 0:
+                    yield f"field {d.field.name!r} is missing in every record of {records.label}."

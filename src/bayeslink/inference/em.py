@@ -17,6 +17,7 @@ from bayeslink.errors import SettingsError
 from bayeslink.inference.assignment import Assignment, assign
 from bayeslink.inference.model import ByField, Parameters, Priors, proportions
 from bayeslink.pairs.source import Floats, Pairs, PairSource, Patterns, sum_weights
+from bayeslink.pairs.tables import callers_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ class FellegiSunter:
         w = self.fit.weight_of(listed.levels)
         decision = np.where(w > self.upper, "link", "review")
         columns = {"match_weight": w / math.log(2), "decision": decision}
-        return pairs.table(listed, columns)
+        return callers_table(pairs, listed, columns)
 
 
 def fellegi_sunter(
@@ -203,7 +204,7 @@ class EMAssignment:
     def links(self) -> Any:
         w = self.fit.weight_of(self.linked.levels)
         columns = {"match_weight": w / math.log(2), "decision": ["link"] * len(w)}
-        return self.fit.pairs.table(self.linked, columns)
+        return callers_table(self.fit.pairs, self.linked, columns)
 
 
 def assign_em(fit: EMFit, mu: float = 0.0) -> EMAssignment:

@@ -29,6 +29,7 @@ from bayeslink.inference.priors import LinkCountPrior, LinkPrior, Overlap, Penal
 from bayeslink.inference.rivals import Rivals, expected_above
 from bayeslink.pairs.candidates import Candidates
 from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource, count_levels
+from bayeslink.pairs.tables import callers_table
 from bayeslink.shown import Shown
 
 _MAX_ITERATIONS = 200
@@ -64,7 +65,9 @@ class Mode:
     def links(self) -> Any:
         """Table of links: id_a, id_b, match_weight (log2), tied, gamma_<field>."""
         w = self.weight_of(self.linked.levels)
-        return self.pairs.table(self.linked, {"match_weight": w / math.log(2), "tied": self.tied})
+        return callers_table(
+            self.pairs, self.linked, {"match_weight": w / math.log(2), "tied": self.tied}
+        )
 
     def weight_of(self, levels: NDArray[Any]) -> Floats:
         """Weight of each comparison vector (Eq. 6), in natural logs."""
@@ -290,7 +293,7 @@ def _best(problem: _Problem, modes: Sequence[Mode]) -> PenalizedFit:
 def _rivals(problem: _Problem, mode: Mode) -> Rivals:
     pairs, log_weights = problem.pairs, mode.parameters.log_weights
     above, _ = problem.candidates.above(log_weights, mode.theta)
-    code, linked = (p.a.astype(np.int64) * pairs.n_b + p.b for p in (above, mode.linked))
+    code, linked = (p.numbered(pairs.n_b) for p in (above, mode.linked))
     rivals = above.take(np.flatnonzero(~np.isin(code, linked, assume_unique=True)))
     expected = expected_above(pairs, log_weights, mode.theta)
     return Rivals(rivals, expected, mode.n_links, tuple(f.name for f in pairs.fields))

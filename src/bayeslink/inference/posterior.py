@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
@@ -18,7 +18,8 @@ from bayeslink.inference.model import Parameters
 from bayeslink.inference.population import PopulationSize, population_size
 from bayeslink.inference.posthoc import Blocks
 from bayeslink.inference.priors import LinkCountPrior
-from bayeslink.pairs.source import Floats, Ints, Pairs
+from bayeslink.pairs.source import Floats, Ints
+from bayeslink.pairs.tables import callers_table, in_kind, pair_table
 from bayeslink.shown import Shown
 
 
@@ -121,10 +122,10 @@ class Posterior(Shown):
 
     def link_probabilities(self) -> Any:
         """Every candidate pair with its posterior link probability and Monte Carlo error."""
-        return self.candidate_table(self.blocks.pairs.table)
+        return in_kind(self.candidate_table(), self.blocks.pairs.kind)
 
-    def candidate_table(self, make: Callable[[Pairs, dict[str, Any]], Any]) -> Any:
-        """The candidates, most probable first, in the kind of table that `make` makes."""
+    def candidate_table(self) -> Any:
+        """The same as an Arrow table, most probable first."""
         order = self.by_probability()
         candidates = self.blocks.candidates.take(order)
         w = self.parameters.weight_of(candidates.levels)
@@ -134,7 +135,7 @@ class Posterior(Shown):
             "match_weight": w / math.log(2),
             "block": self.blocks.block[order],
         }
-        return make(candidates, columns)
+        return pair_table(self.blocks.pairs, candidates, columns)
 
     def by_probability(self) -> Ints:
         """Positions of the candidates, most probable first."""
@@ -232,4 +233,4 @@ class Posterior(Shown):
 
     def _linked(self, candidates: NDArray[np.int32]) -> Any:
         joined = self.blocks.known.with_more(self.blocks.candidates.take(candidates))
-        return self.blocks.pairs.table(joined.take(np.argsort(joined.a)), {})
+        return callers_table(self.blocks.pairs, joined.take(np.argsort(joined.a)), {})

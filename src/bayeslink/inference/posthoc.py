@@ -185,9 +185,7 @@ def block_curve(
         sizes = np.bincount(block, minlength=max(1, n_blocks))
         found = np.nan
         if truth is not None:
-            codes = kept.a.astype(np.int64) * pairs.n_b + kept.b
-            wanted = truth.a.astype(np.int64) * pairs.n_b + truth.b
-            found = np.isin(wanted, codes).mean()
+            found = np.isin(truth.numbered(pairs.n_b), kept.numbered(pairs.n_b)).mean()
         quantiles = np.quantile(sizes, [0.5, 0.9, 0.99])
         rows.append((n_blocks, len(kept), sizes.max(), quantiles, found))
     columns = [np.array(column) for column in zip(*rows, strict=True)]
@@ -250,8 +248,7 @@ def _without_known(listed: Pairs, w: Floats, known: Pairs, barred: Pairs) -> tup
     keep = ~(np.isin(listed.a, known.a) | np.isin(listed.b, known.b))
     if len(barred):
         span = int(max(listed.b.max(initial=0), barred.b.max())) + 1
-        codes = listed.a.astype(np.int64) * span + listed.b
-        keep &= ~np.isin(codes, barred.a.astype(np.int64) * span + barred.b)
+        keep &= ~np.isin(listed.numbered(span), barred.numbered(span))
     at = np.flatnonzero(keep)
     return listed.take(at), w[at]
 

@@ -249,8 +249,8 @@ def _start(blocks: Blocks, layout: _Layout, chain: int, seed: int) -> NDArray[np
         return np.zeros(len(edges), bool)
     if chain == 1:
         span = blocks.pairs.n_b
-        estimate = blocks.start.a.astype(np.int64) * span + blocks.start.b
-        return np.isin(a.astype(np.int64) * span + b, estimate)
+        numbers = blocks.candidates.numbered(span)[edges]
+        return np.isin(numbers, blocks.start.numbered(span))
     key = mix64(mix64(np.array([seed], np.uint64)) + np.uint64(chain))
     luck = mix64(np.arange(len(edges), dtype=np.uint64) + key)
     return greedy_matching(np.argsort(luck), a, b, blocks.pairs.n_a, blocks.pairs.n_b)

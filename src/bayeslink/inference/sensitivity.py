@@ -15,7 +15,6 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from scipy import sparse
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
@@ -26,6 +25,7 @@ from bayeslink.inference.posthoc import Blocks
 from bayeslink.inference.priors import LinkCountPrior, LinkPrior, Penalty
 from bayeslink.inference.sampler import sample
 from bayeslink.pairs.source import Floats, Ints
+from bayeslink.pairs.tables import callers_table, row_table
 
 # Weighted draws must be worth this many independent ones: the Monte Carlo error of a mean is then
 # a twentieth of the posterior's sd,
@@ -91,8 +91,7 @@ class Sensitivity:
             }
             for r in self.results
         ]
-        to_caller = getattr(self.blocks.pairs, "to_caller", lambda table: table)
-        return to_caller(pa.Table.from_pylist(rows))
+        return row_table(rows, self.blocks.pairs.kind)
 
     def pairs_table(self, varying: float = 0.1) -> Any:
         """One row a pair and prior, for plots; the pairs that vary most come first.
@@ -111,7 +110,7 @@ class Sensitivity:
             "mc_error": errors[:, listed].T.ravel(),
         }
         pairs = self.blocks.candidates.take(np.repeat(listed, len(self.results)))
-        return self.blocks.pairs.table(pairs, columns)
+        return callers_table(self.blocks.pairs, pairs, columns)
 
 
 def sensitivity(

@@ -20,7 +20,7 @@ from typing import Any
 
 import numba
 
-MODULES = ("distances", "tables", "scan", "search", "matching", "components", "sampling")
+MODULES = ("texts", "distances", "tables", "scan", "search", "matching", "components", "sampling")
 # What other processes compile when nothing is there yet; this one needs the rest first.
 _GROUPS = (("search",), ("sampling", "matching", "components"))
 FINISH = "bayeslink compiles"  # name of the thread that waits for them

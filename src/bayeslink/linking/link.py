@@ -14,7 +14,6 @@ import pyarrow as pa
 from bayeslink.comparing.fields import Field
 from bayeslink.data.records import ReadOptions
 from bayeslink.engines.compare import Progress, Sides, as_list, compare, read_options
-from bayeslink.engines.local import LocalPairs
 from bayeslink.errors import SettingsError
 from bayeslink.inference.decisions import Decision, Loss, too_few
 from bayeslink.inference.penalized import PenalizedFit, fit_penalized
@@ -25,6 +24,8 @@ from bayeslink.inference.sampler import check_sampling, sample
 from bayeslink.judging.judgements import LINK, NONLINK
 from bayeslink.judging.labels import known_pairs, with_verdict
 from bayeslink.linking.run import Run
+from bayeslink.pairs.source import PairSource
+from bayeslink.pairs.tables import pair_table
 
 
 def link(
@@ -95,7 +96,7 @@ def link(
         )
     with clock("fit"):
         fit = fit_penalized(pairs, prior=prior, progress=progress)
-        plan = pairs.last_plan
+        plan = pairs.describe().plan
     settings = {
         "a": str(a) if _is_path(a) else None,
         "b": str(b) if _is_path(b) else None,
@@ -120,7 +121,7 @@ def link(
             progress("forming post-hoc blocks")
             links, nonlinks = (with_verdict(known, verdict) for verdict in (LINK, NONLINK))
             blocks = posthoc_blocks(pairs, fit, w0, links=links, nonlinks=nonlinks)
-            plan = pairs.last_plan
+            plan = pairs.describe().plan
         with clock("sample"):
             posterior = sample(
                 blocks,
@@ -137,6 +138,7 @@ def link(
             decision = posterior.estimate(loss)
             table = _decided_table(pairs, posterior, decision)
             warnings = _posterior_warnings(posterior, decision)
+    described = pairs.describe()
     return Run(
         pairs=pairs,
         fit=fit,
@@ -148,11 +150,11 @@ def link(
         plan=plan,
         settings=settings,
         seconds=clock.seconds,
-        warnings=(*_input_warnings(pairs), *remarks, *_fit_warnings(fit), *warnings),
+        warnings=(*described.warnings, *described.notes, *remarks, *_fit_warnings(fit), *warnings),
     )
 
 
-def _point_table(pairs: LocalPairs, fit: PenalizedFit) -> pa.Table:
+def _point_table(pairs: PairSource, fit: PenalizedFit) -> pa.Table:
     w = fit.weight_of(fit.linked.levels)
     order = np.argsort(fit.linked.a)
     columns = {
@@ -160,10 +162,10 @@ def _point_table(pairs: LocalPairs, fit: PenalizedFit) -> pa.Table:
         "match_weight": w[order] / math.log(2),
         "decision": pa.array(["link"] * len(w), pa.string()),
     }
-    return pairs.arrow_table(fit.linked.take(order), columns)
+    return pair_table(pairs, fit.linked.take(order), columns)
 
 
-def _decided_table(pairs: LocalPairs, posterior: Posterior, decision: Decision) -> pa.Table:
+def _decided_table(pairs: PairSource, posterior: Posterior, decision: Decision) -> pa.Table:
     """Known links, the estimate's links, then the pairs to review; each by rows of A."""
     known, candidates = posterior.blocks.known, posterior.blocks.candidates
     chosen = known.with_more(candidates.take(decision.links))
@@ -176,20 +178,7 @@ def _decided_table(pairs: LocalPairs, posterior: Posterior, decision: Decision) 
         "match_weight": posterior.parameters.weight_of(listed.levels) / math.log(2),
         "decision": pa.array(["link"] * len(chosen) + ["review"] * len(review), pa.string()),
     }
-    return pairs.arrow_table(listed, columns)
-
-
-def _input_warnings(pairs: LocalPairs) -> list[str]:
-    out = []
-    records = pairs.records
-    same = records[0].sha256 is not None and records[0].sha256 == records[1].sha256
-    if same or (records[0].ids.equals(records[1].ids) and records[0].columns == records[1].columns):
-        out.append("A and B are the same file.")
-    for d in pairs.dictionaries:
-        for codes, record in zip((d.a, d.b), records, strict=True):
-            if len(codes.values) == 0:
-                out.append(f"field {d.field.name!r} is missing in every record of {record.label}.")
-    return [*out, *pairs.notes()]
+    return pair_table(pairs, listed, columns)
 
 
 def _point_warnings(fit: PenalizedFit) -> list[str]:

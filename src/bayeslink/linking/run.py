@@ -10,14 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bayeslink.comparing.fields import Field
-from bayeslink.engines.local import LocalPairs
-from bayeslink.engines.plan import SearchPlan
 from bayeslink.inference.decisions import Decision
 from bayeslink.inference.model import Parameters
 from bayeslink.inference.penalized import PenalizedFit
 from bayeslink.inference.posterior import Posterior
 from bayeslink.inference.posthoc import Blocks
+from bayeslink.pairs.source import PairSource, Plan
+from bayeslink.pairs.tables import in_kind, pair_values
 from bayeslink.results.explanation import Explanation, explain_pair
 
 
@@ -25,14 +24,14 @@ from bayeslink.results.explanation import Explanation, explain_pair
 class Run:
     """A finished linkage: the links and all that led to them."""
 
-    pairs: LocalPairs = field(repr=False)
+    pairs: PairSource = field(repr=False)
     fit: PenalizedFit
     blocks: Blocks | None = field(repr=False)  # None, as the next two, for a point estimate
     posterior: Posterior | None = field(repr=False)
     decision: Decision | None = field(repr=False)
     table: pa.Table = field(repr=False)  # the links and the pairs to review, as Arrow
     labels: pa.Table | None = field(repr=False)  # known links and non-links, if there are any
-    plan: SearchPlan | None = field(repr=False)  # of the search for the candidates
+    plan: Plan | None = field(repr=False)  # of the search for the candidates
     settings: Mapping[str, Any] = field(repr=False)
     seconds: Mapping[str, float]
     warnings: tuple[str, ...]
@@ -40,7 +39,7 @@ class Run:
     @property
     def links(self) -> Any:
         """Links, and pairs to review, in the caller's own kind of table."""
-        return self.pairs.to_caller(self.table)
+        return in_kind(self.table, self.pairs.kind)
 
     @property
     def parameters(self) -> Parameters:
@@ -62,7 +61,7 @@ class Run:
         """Every candidate pair, as pairs.parquet has it; the links, for a point estimate."""
         if self.posterior is None:
             return self.table.drop_columns(["link_probability", "decision"])
-        return self.posterior.candidate_table(self.pairs.arrow_table)
+        return self.posterior.candidate_table()
 
     def save(self, directory: Any, *, force: bool = False) -> None:
         """Write the run directory; see `docs/design.md` for its files."""
@@ -105,7 +104,7 @@ class Run:
             levels=dict(zip(names, found.levels[0].tolist(), strict=True)),
             needed=self.theta / math.log(2),
             w0=None if self.blocks is None else self.blocks.w0 / math.log(2),
-            values=values_of(self.pairs, int(found.a[0]), int(found.b[0])),
+            values=pair_values(self.pairs, found)[0],
         )
 
     def summary(self) -> dict[str, Any]:
@@ -129,7 +128,7 @@ class Run:
                 "modes": [{"n_links": m.n_links, "objective": m.objective} for m in fit.modes],
             },
             "seconds": dict(self.seconds),
-            "memory": pairs.memory.summary(),
+            "memory": dict(pairs.describe().memory),
             "warnings": list(self.warnings),
         }
 
@@ -179,13 +178,3 @@ class Run:
             "draws": post.n_links.shape[1],
             "tune": post.tune,
         }
-
-
-def values_of(pairs: LocalPairs, a: int, b: int) -> dict[str, tuple[str, str]]:
-    """The cells of two records, by field."""
-
-    def cells(field: Field, side: int, row: int) -> str:
-        columns = [pairs.records[side].columns[name] for name in field.columns[side]]
-        return " ".join(column[row].as_py() or "–" for column in columns)
-
-    return {f.name: (cells(f, 0, a), cells(f, 1, b)) for f in pairs.fields}

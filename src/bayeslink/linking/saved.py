@@ -9,7 +9,7 @@ from typing import Any
 
 from bayeslink.engines.compare import compare
 from bayeslink.errors import InputError
-from bayeslink.linking.run import values_of
+from bayeslink.pairs.tables import pair_values
 from bayeslink.results.explanation import Explanation, explain_pair, find_row
 from bayeslink.results.store import comparison_settings, read_summary, read_table
 
@@ -40,12 +40,13 @@ def explain_saved(
         progress("not a candidate pair: reading and comparing the files again")
         with comparison_settings(folder) as settings:
             pairs = compare(**settings)
-        if [r.sha256 for r in pairs.records] != [i["sha256"] for i in summary["inputs"]]:
+        inputs = pairs.describe().inputs
+        if [i["sha256"] for i in inputs] != [i["sha256"] for i in summary["inputs"]]:
             raise InputError("an input file has changed since the run. Link the files again.")
         found = pairs.find([(id_a, id_b)])
         names = [f.name for f in pairs.fields]
         levels = dict(zip(names, found.levels[0].tolist(), strict=True))
-        values = values_of(pairs, int(found.a[0]), int(found.b[0]))
+        values = pair_values(pairs, found)[0]
     return explain_pair(
         candidates,
         links,

@@ -1,12 +1,13 @@
 """Comparison vectors (Eqs 1–2), counted and listed: the seam between data and statistics.
 
 Statistics never see n_A × n_B pairs. They ask a `PairSource` for level counts, pattern counts and
-the pairs above a weight; that is enough for everything in the paper (`docs/design.md`).
+the pairs above a weight; that is enough for everything in the paper (`docs/design.md`). Everything
+above the seam, from the fit to the report, knows records only through this protocol.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -56,13 +57,13 @@ class LevelCounts:
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """Distinct comparison vectors and how many pairs have each.
+    """Distinct comparison vectors, of all fields or of chosen ones, and how many pairs have each.
 
     Where counting all pairs would take too long, `counts` are estimates from `sampled` pairs drawn
     at random, with their standard errors. They add up to the number of pairs either way.
     """
 
-    levels: NDArray[np.uint8]  # one row a pattern
+    levels: NDArray[np.uint8]  # one row a pattern, one column a field
     counts: Ints
     sampled: int = 0  # 0: the counts are exact
     standard_errors: Floats | None = None
@@ -83,6 +84,10 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.a)
 
+    def numbered(self, n_b: int) -> Ints:
+        """One number a pair, a n_B + b, to look pairs up by."""
+        return self.a.astype(np.int64) * n_b + self.b
+
     def take(self, which: NDArray[Any]) -> Pairs:
         return Pairs(self.a[which], self.b[which], self.levels[which])
 
@@ -94,13 +99,37 @@ class Pairs:
         )
 
 
+class Plan(Protocol):
+    """How a search went about it; `str()` of it is for people."""
+
+    def summary(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a source says of itself, as plain data: for provenance, and for people."""
+
+    engine: str
+    inputs: tuple[Mapping[str, Any], ...]  # of A and of B: label, kind, sha256, records, …
+    fields: tuple[Mapping[str, Any], ...]  # of each field: distinct, missing and invalid values, …
+    warnings: tuple[str, ...]  # what is odd about the inputs
+    notes: tuple[str, ...]  # what the counts do not say exactly
+    plan: Plan | None  # of the search done last
+    memory: Mapping[str, Any]  # budget and use
+    resources: str  # the same in words
+
+
 @runtime_checkable
 class PairSource(Protocol):
-    """Where comparison vectors come from. Two engines, one contract (`tests/contract`)."""
+    """Where comparison vectors come from. Several engines, one contract (`tests/contract`).
+
+    Rows number the records of a file from 0. Listed pairs rise by row of A, then by row of B.
+    """
 
     fields: Sequence[Field]
     scope: Scope
     tie_keys: tuple[NDArray[np.uint64], NDArray[np.uint64]]  # of each record, free of row order
+    kind: str  # of tables that go back to the caller: "pandas", "polars" or "arrow"
 
     @property
     def n_a(self) -> int: ...
@@ -112,17 +141,35 @@ class PairSource(Protocol):
     def level_counts(self) -> LevelCounts:
         """Pairs at each level of each field over all pairs in scope; `exact`, or `sampled`."""
 
-    def pattern_counts(self) -> Patterns:
-        """Joint counts of all patterns over all pairs in scope; `exact`, or so many `sampled`."""
+    def pattern_counts(
+        self, fields: Sequence[int] | None = None, rows: Ints | None = None
+    ) -> Patterns:
+        """Joint counts of the levels of chosen fields (all unless given), `exact` or `sampled`.
+
+        Over all pairs in scope, or over those of chosen records of A. Two fields are a two-way
+        table of levels.
+        """
 
     def pairs_above(self, weights: Floats, threshold: float) -> Pairs:
-        """Every pair whose weights (one row a field, one column a level) sum above threshold."""
+        """Every pair whose weights (one row a field, one column a level) sum above threshold.
+
+        Raises TooManyPairsError where the list would be too long.
+        """
+
+    def levels_of(self, a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.uint8]:
+        """Comparison vectors of given pairs of rows."""
 
     def find(self, ids: Any) -> Pairs:
         """The pairs named by (id_a, id_b), with their comparison vectors, whatever their weight."""
 
-    def table(self, pairs: Pairs, columns: dict[str, Any]) -> Any:
-        """Pairs with their ids, the given columns and their levels, in the caller's own kind."""
+    def ids(self, side: int, rows: NDArray[np.int32]) -> Any:
+        """Ids of records of A (0) or of B (1), as an Arrow array of text."""
+
+    def cells(self, side: int, rows: Sequence[int]) -> list[dict[str, str | None]]:
+        """What was compared of records, by field, as a person reads it; None where missing."""
+
+    def describe(self) -> Description:
+        """What there is to say about the inputs, the counts and the search done last."""
 
 
 def sum_weights(weights: Floats, levels: NDArray[np.uint8]) -> Floats:

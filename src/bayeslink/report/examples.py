@@ -70,9 +70,9 @@ def _values(
     none = [None] * len(chosen)
     if not wanted:
         return none, "The records' values are left out, as asked."
-    if isinstance(material.inputs, str):
-        return none, f"The records' values cannot be shown: {material.inputs}"
-    return material.inputs.cells([(row["id_a"], row["id_b"]) for row in chosen]), ""
+    if isinstance(material.values, str):
+        return none, f"The records' values cannot be shown: {material.values}"
+    return material.values([(row["id_a"], row["id_b"]) for row in chosen]), ""
 
 
 def _explained(material: Material, row: dict[str, Any], cells: Cells | None) -> Explanation:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bayeslink.comparing.fields import Field, exact
 from bayeslink.data.id_pairs import id_pairs
@@ -18,6 +17,8 @@ from bayeslink.data.records import Records
 from bayeslink.engines.local import LocalPairs
 from bayeslink.errors import BayeslinkError, InputError
 from bayeslink.inference.penalized import PenaltyPath, penalty_path
+from bayeslink.pairs.source import PairSource
+from bayeslink.pairs.tables import pair_values
 from bayeslink.results import settings as toml
 from bayeslink.results import store
 
@@ -38,7 +39,7 @@ class Material:
     pairs: pa.Table | None  # None, as the next, for a point estimate
     draws: pa.Table | None
     settings: str  # link.toml
-    inputs: Inputs | str  # or why they are not at hand
+    values: Values | str  # of the records that were linked, or why they are not at hand
     path: PenaltyPath | None  # None with too many pairs or without the files
 
     @property
@@ -54,29 +55,27 @@ class Material:
         return self.draws[name].to_numpy().reshape(self.summary["chains"], -1)
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """The records that were linked, and the fields compared."""
+Values = Callable[[Sequence[tuple[str, str]]], list[Cells]]  # of pairs of records, by their ids
 
-    records: Sequence[Records]
-    fields: Sequence[Field]
 
-    def cells(self, wanted: Sequence[tuple[str, str]]) -> list[Cells]:
-        """The values of pairs of records, given by their ids."""
-        rows = [_rows_of(self.records[i], ids) for i, ids in enumerate(zip(*wanted, strict=True))]
+def _values_of(records: Sequence[Records], fields: Sequence[Field]) -> Values:
+    def values(wanted: Sequence[tuple[str, str]]) -> list[Cells]:
+        rows = [
+            side.rows_of(list(ids)).to_pylist()
+            for side, ids in zip(records, zip(*wanted, strict=True), strict=True)
+        ]
         return [
-            {f.name: (self._cell(f, 0, a), self._cell(f, 1, b)) for f in self.fields}
+            {
+                f.name: (
+                    records[0].text(f.columns[0], a) or "–",
+                    records[1].text(f.columns[1], b) or "–",
+                )
+                for f in fields
+            }
             for a, b in zip(*rows, strict=True)
         ]
 
-    def _cell(self, field: Field, side: int, row: int) -> str:
-        columns = [self.records[side].columns[name] for name in field.columns[side]]
-        return " ".join(column[row].as_py() or "–" for column in columns)
-
-
-def _rows_of(records: Records, ids: Sequence[str]) -> list[int]:
-    text = pa.large_string()
-    return pc.index_in(pa.array(ids, text), records.ids.cast(text)).to_pylist()
+    return values
 
 
 def gather(source: Any) -> Material:
@@ -95,7 +94,7 @@ def _from_run(run: Run) -> Material:
         pairs=run.candidates() if post else None,
         draws=store.draw_table(post) if post else None,
         settings=toml.dump({**run.settings, **toml.settings_of_reading(run.settings["read"])}),
-        inputs=Inputs(pairs.records, pairs.fields),
+        values=lambda wanted: pair_values(pairs, pairs.find(wanted)),
         path=_path(pairs, run.theta) if pairs.n_pairs <= FEW_PAIRS else None,
     )
 
@@ -110,11 +109,11 @@ def _from_directory(folder: Path) -> Material:
     except (OSError, ValueError) as error:
         raise _no_run(folder / "link.toml", str(error)) from None
     path = None
-    inputs: Inputs | str
+    values: Values | str
     try:
-        inputs, pairs = _inputs(folder, summary)
+        values, pairs = _inputs(folder, summary)
     except BayeslinkError as error:
-        inputs = str(error)
+        values = str(error)
     else:
         path = None if pairs is None else _path(pairs, summary["theta"])
     return Material(
@@ -124,12 +123,12 @@ def _from_directory(folder: Path) -> Material:
         pairs=store.read_table(folder, "pairs") if sampled else None,
         draws=store.read_table(folder, "draws") if sampled else None,
         settings=settings,
-        inputs=inputs,
+        values=values,
         path=path,
     )
 
 
-def _inputs(folder: Path, summary: dict[str, Any]) -> tuple[Inputs, LocalPairs | None]:
+def _inputs(folder: Path, summary: dict[str, Any]) -> tuple[Values, PairSource | None]:
     """Read the files again, and compare them if they are small."""
     with store.comparison_settings(folder) as given:
         keys = [_key(names) for names in given.get("block", ())]
@@ -137,17 +136,17 @@ def _inputs(folder: Path, summary: dict[str, Any]) -> tuple[Inputs, LocalPairs |
         records = store.read_inputs(given, (*fields, *keys))
     if [r.sha256 for r in records] != [i["sha256"] for i in summary["inputs"]]:
         raise InputError("an input file has changed since the run. Link the files again.")
-    inputs = Inputs(records, fields)
+    values = _values_of(records, fields)
     if summary["n_pairs"] > FEW_PAIRS:
-        return inputs, None
-    return inputs, LocalPairs(records[0], records[1], fields, keys)
+        return values, None
+    return values, LocalPairs(records[0], records[1], fields, keys)
 
 
 def _key(names: str | Sequence[str]) -> Field:
     return exact(names) if isinstance(names, str) else exact(names[0], columns=tuple(names))
 
 
-def _path(pairs: LocalPairs, theta: float) -> PenaltyPath:
+def _path(pairs: PairSource, theta: float) -> PenaltyPath:
     return penalty_path(pairs, np.linspace(max(0.0, theta - 4), theta + 4, 9).tolist())
 
 

@@ -26,6 +26,7 @@ from bayeslink.inference.priors import Penalty
 from bayeslink.inference.sampler import sample
 from bayeslink.inference.sensitivity import Sensitivity, sensitivity
 from bayeslink.pairs.source import Floats, Ints, PairSource
+from bayeslink.pairs.tables import callers_table
 from bayeslink.reproduce import data
 from bayeslink.reproduce.drawing import STYLES, figure, table
 
@@ -276,7 +277,7 @@ def draw_links(census: Census, ax: Any) -> None:
     pairs = sorted(
         set().union(*found.values()), key=lambda p: ([p not in s for s in found.values()], p)
     )
-    ids = census.pairs.table(_rows(census, pairs), {}).to_pydict()
+    ids = callers_table(census.pairs, _rows(census, pairs), {}).to_pydict()
     for k, (linked, style) in enumerate(zip(found.values(), STYLES, strict=False)):
         at = [i for i, pair in enumerate(pairs) if pair in linked]
         ax.plot(

@@ -20,6 +20,7 @@ from bayeslink.inference.posthoc import BlockCurve, Blocks, block_curve, posthoc
 from bayeslink.inference.priors import LinkCountPrior, Overlap, Penalty
 from bayeslink.inference.sampler import sample
 from bayeslink.pairs.source import Floats, Pairs
+from bayeslink.pairs.tables import callers_table
 from bayeslink.reproduce import data
 from bayeslink.reproduce.calibration import binned, draw_reliability, scores
 from bayeslink.reproduce.drawing import STYLES, figure, table
@@ -99,7 +100,7 @@ def _bayes(
         post = sample(blocks, prior=prior, chains=2, tune=tune, draws=draws)
     decision, c = post.estimate(), blocks.candidates
     results.scored(
-        name, blocks.pairs.table(c.take(decision.links), {}), None, decision.expected_false
+        name, callers_table(blocks.pairs, c.take(decision.links), {}), None, decision.expected_false
     )
     true = _is_among(c, wanted, blocks.pairs.n_b)
     results.bins[name] = binned(post.probability, true)

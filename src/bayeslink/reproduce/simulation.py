@@ -27,6 +27,7 @@ from bayeslink.inference.priors import Penalty
 from bayeslink.inference.sampler import sample
 from bayeslink.linking.link import link
 from bayeslink.linking.run import Run
+from bayeslink.pairs.tables import callers_table
 from bayeslink.reproduce import data
 from bayeslink.reproduce.calibration import binned, draw_reliability, scores
 from bayeslink.reproduce.drawing import STYLES, figure, table
@@ -82,7 +83,7 @@ def _paper_links(files: data.Files, theta: float) -> dict[str, Any]:
     fit = fit_penalized(pairs, theta=theta)
     blocks = posthoc_blocks(pairs, fit, w0=0.0)
     post = sample(blocks, prior=Penalty(theta), draws=900, tune=100, chains=1, threads=1)
-    bayes = pairs.table(blocks.candidates.take(post.estimate().links), {})
+    bayes = callers_table(pairs, blocks.candidates.take(post.estimate().links), {})
     em = fit_em(pairs)
     assigned = [assign_em(em, mu=cut).links for cut in (0.0, theta)]
     return dict(zip(PAPER, (*assigned, fit.links, bayes), strict=True))

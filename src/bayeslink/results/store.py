@@ -30,10 +30,8 @@ from bayeslink.judging.labels import LABELS
 from bayeslink.results import settings as toml
 
 if TYPE_CHECKING:
-    from bayeslink.comparing.dictionaries import Dictionary
     from bayeslink.inference.posterior import Posterior
     from bayeslink.linking.run import Run
-    from bayeslink.pairs.source import LevelCounts
 
 _LIBRARIES = ("bayeslink", "numpy", "scipy", "numba", "rapidfuzz", "pyarrow")
 
@@ -212,8 +210,7 @@ def link_draw_table(posterior: Posterior) -> pa.Table:
 
 def provenance(run: Run) -> dict[str, Any]:
     """Software, settings, inputs and results: what it takes to repeat and to check the run."""
-    level_counts = run.pairs.level_counts()
-    counts = level_counts.counts
+    described, counts = run.pairs.describe(), run.pairs.level_counts().counts
     return {
         **run.summary(),
         **({"kept_every": run.posterior.kept_every} if run.posterior else {}),
@@ -222,44 +219,19 @@ def provenance(run: Run) -> dict[str, Any]:
         "versions": {name: version(name) for name in _LIBRARIES},
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "inputs": [
-            {
-                "label": records.label,
-                "kind": records.kind,
-                "sha256": records.sha256,
-                "records": len(records),
-                "quarantined": records.quarantined,
-            }
-            for records in run.pairs.records
-        ],
+        "engine": described.engine,
+        "inputs": [dict(given) for given in described.inputs],
         "fields": [
             {
-                "name": d.field.name,
-                "comparison": d.field.kind,
-                "normalise": list(d.field.normalise),
-                "levels": list(d.field.labels),
-                "distinct": [len(d.a.values), len(d.b.values)],
-                "missing": [d.a.n_missing, d.b.n_missing],
-                "invalid": [d.a.n_invalid, d.b.n_invalid],
-                "pairs_by_level": np.asarray(counts[j, : d.field.n_levels + 1]).tolist(),
-                **_open_levels(d, j, level_counts),
+                "name": f.name,
+                "comparison": f.kind,
+                "normalise": list(f.normalise),
+                "levels": list(f.labels),
+                "pairs_by_level": np.asarray(counts[j, : f.n_levels + 1]).tolist(),
+                **described.fields[j],
             }
-            for j, d in enumerate(run.pairs.dictionaries)
+            for j, f in enumerate(run.pairs.fields)
         ],
-    }
-
-
-def _open_levels(d: Dictionary, j: int, counts: LevelCounts) -> dict[str, Any]:
-    """For a field whose values were not all compared: which levels were left open, and the sample.
-
-    `values_drawn` is 0 where all values were taken, so that the counts are exact.
-    """
-    if d.open == 1 or counts.standard_errors is None:
-        return {}
-    return {
-        "open_levels": list(d.field.labels[: d.open]),
-        "values_drawn": counts.sampled[j],
-        "standard_errors": counts.standard_errors[j, : d.field.n_levels + 1].tolist(),
     }
 
 

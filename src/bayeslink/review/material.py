@@ -77,9 +77,7 @@ class Material:
 
     def text(self, field: Field, side: int, row: int) -> str | None:
         """A record's value in a field; None if it is missing."""
-        columns = (self.records[side].columns[name] for name in field.columns[side])
-        cells = [column[row].as_py() for column in columns]
-        return " ".join(cell or "–" for cell in cells) if any(cells) else None
+        return self.records[side].text(field.columns[side], row)
 
     def values(self, side: int, candidate: int) -> list[str | None]:
         """What was compared of a candidate's record of A (0) or of B (1)."""
@@ -174,7 +172,7 @@ def _check_unchanged(records: Sequence[Records], summary: Mapping[str, Any]) -> 
 
 def _rows(ids: pa.ChunkedArray, records: Records) -> Ints:
     """Where records are, by their ids."""
-    found = pc.index_in(ids.cast(records.ids.type), records.ids)
+    found = records.rows_of(ids)
     if found.null_count:
         raise InputError("pairs.parquet names records that the files do not have. Link them again.")
     return found.to_numpy().astype(np.int64)

@@ -253,7 +253,8 @@ def sampled(pairs, monkeypatch, threads=2):
     monkeypatch.setattr(counts, "SAMPLE", 400_000)
     monkeypatch.setattr(counts, "LISTED", 3000)
     all_counts = pairs.level_counts().counts
-    return counts.count_patterns(pairs.tables, pairs.fields, all_counts, pairs.pairs_above, threads)
+    given = pairs.tables, pairs.fields, all_counts, pairs.pairs_above, threads
+    return counts.count_patterns(*given, which=range(len(pairs.fields)))
 
 
 def test_sampled_patterns_are_right_within_their_errors(pairs, monkeypatch):

@@ -1,0 +1,175 @@
+"""The plainest PairSource: every pair in scope is listed, with its comparison vector.
+
+For comparison vectors that were made elsewhere, and for files so small that nothing cleverer pays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bayeslink.comparing.fields import Field
+from bayeslink.data.id_pairs import TEXT
+from bayeslink.engines.finding import rows_named
+from bayeslink.engines.ties import hash_texts, salted
+from bayeslink.errors import InputError, TooManyPairsError
+from bayeslink.pairs.source import (
+    Description,
+    Floats,
+    Ints,
+    LevelCounts,
+    Pairs,
+    Patterns,
+    Scope,
+    count_levels,
+    sum_weights,
+)
+
+LABELS = ("A", "B")
+
+
+class ListedPairs:
+    """All pairs in scope as one list.
+
+    Parameters
+    ----------
+    fields
+        What the columns of `pairs.levels` are.
+    pairs
+        Every pair in scope, in any order.
+    ids
+        Ids of the records of A and of B, as text.
+    blocks
+        Block of the blocking key of each record of A and of B, −1 for none; all pairs are in scope
+        unless given.
+    cells
+        For A and B, what each record holds in each field, by field; for people to read.
+    most
+        Pairs that a search may list.
+    """
+
+    def __init__(
+        self,
+        fields: Sequence[Field],
+        pairs: Pairs,
+        ids: tuple[Sequence[str], Sequence[str]],
+        *,
+        blocks: tuple[Ints, Ints] | None = None,
+        cells: tuple[Mapping[str, Sequence[str | None]], ...] | None = None,
+        kind: str = "arrow",
+        most: int | None = None,
+    ) -> None:
+        self.fields: Sequence[Field] = tuple(fields)
+        self.kind = kind
+        self._ids = pa.array(ids[0], TEXT), pa.array(ids[1], TEXT)
+        if blocks is None:
+            blocks = np.zeros(self.n_a, np.int64), np.zeros(self.n_b, np.int64)
+        self._blocks = blocks
+        self._cells, self._most = cells, most
+        n_blocks = int(max(block.max(initial=-1) for block in blocks)) + 1
+        sizes = [np.bincount(block[block >= 0], minlength=n_blocks) for block in blocks]
+        self.scope = Scope(sizes[0], sizes[1])
+        self._pairs = pairs.take(np.lexsort((pairs.b, pairs.a)))
+        self._numbers = self._pairs.numbered(self.n_b)
+        self._check()
+        self.tie_keys = salted(*(self._hashes(side) for side in (0, 1)))
+
+    def _check(self) -> None:
+        rows = self._pairs.a, self._pairs.b
+        of_a, of_b = (block[row] for block, row in zip(self._blocks, rows, strict=True))
+        whole = len(np.unique(self._numbers)) == len(self._pairs) == self.scope.n_pairs
+        if not (whole and (of_a == of_b).all() and (of_a >= 0).all()):
+            raise InputError(
+                f"{len(self._pairs):,} pairs are listed and {self.scope.n_pairs:,} are in scope. "
+                "Each pair in scope must be listed once, and no other."
+            )
+
+    def _hashes(self, side: int) -> tuple[NDArray[np.uint64], list[NDArray[np.uint64]]]:
+        """Of ids, and of the levels of each record's pairs, whatever their order."""
+        rows = (self._pairs.a, self._pairs.b)[side]
+        sums = [
+            np.bincount(rows, column, len(self._ids[side])).astype(np.uint64)
+            for column in self._pairs.levels.T
+        ]
+        return hash_texts(self._ids[side]), sums
+
+    @property
+    def n_a(self) -> int:
+        return len(self._ids[0])
+
+    @property
+    def n_b(self) -> int:
+        return len(self._ids[1])
+
+    @property
+    def n_pairs(self) -> int:
+        return self.scope.n_pairs
+
+    # --- what statistics ask for ---------------------------------------------------------------
+
+    def level_counts(self) -> LevelCounts:
+        width = max(f.n_levels for f in self.fields) + 1
+        return LevelCounts(count_levels(self._pairs.levels, width), self.n_pairs)
+
+    def pattern_counts(
+        self, fields: Sequence[int] | None = None, rows: Ints | None = None
+    ) -> Patterns:
+        which = list(range(len(self.fields)) if fields is None else fields)
+        levels = self._pairs.levels[:, which]
+        if rows is not None:
+            levels = levels[np.isin(self._pairs.a, rows)]
+        patterns, counts = np.unique(levels, axis=0, return_counts=True)
+        return Patterns(patterns, counts)
+
+    def pairs_above(self, weights: Floats, threshold: float) -> Pairs:
+        keep = np.flatnonzero(sum_weights(weights, self._pairs.levels) > threshold)
+        if self._most is not None and len(keep) > self._most:
+            raise TooManyPairsError(
+                f"{len(keep):,} pairs weigh more than {threshold:.3g}; at most {self._most:,} may "
+                "be listed. Use a higher theta or w0, or more fields."
+            )
+        return self._pairs.take(keep)
+
+    def levels_of(self, a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.uint8]:
+        wanted = a.astype(np.int64) * self.n_b + b
+        at = np.minimum(np.searchsorted(self._numbers, wanted), max(0, len(self._pairs) - 1))
+        if len(wanted) and not (len(self._pairs) and (self._numbers[at] == wanted).all()):
+            raise InputError("some of these pairs are not in scope, so their levels are not known.")
+        return self._pairs.levels[at]
+
+    def find(self, ids: Any) -> Pairs:
+        def rows_of(side: pa.Array) -> Any:
+            return lambda named: pc.index_in(named, side).combine_chunks()
+
+        a, b = rows_named(ids, [rows_of(side) for side in self._ids], LABELS, self._blocks)
+        return Pairs(a, b, self.levels_of(a, b))
+
+    # --- what is said of them ------------------------------------------------------------------
+
+    def ids(self, side: int, rows: NDArray[np.int32]) -> pa.Array:
+        return self._ids[side].take(pa.array(rows))
+
+    def cells(self, side: int, rows: Sequence[int]) -> list[dict[str, str | None]]:
+        if self._cells is None:
+            return [{f.name: None for f in self.fields} for _ in rows]
+        return [{f.name: self._cells[side][f.name][row] for f in self.fields} for row in rows]
+
+    def describe(self) -> Description:
+        return Description(
+            engine="listed",
+            inputs=tuple(
+                {"label": label, "kind": self.kind, "sha256": None, "records": len(ids)}
+                for label, ids in zip(LABELS, self._ids, strict=True)
+            ),
+            fields=tuple({} for _ in self.fields),
+            warnings=(),
+            notes=(),
+            plan=None,
+            memory={},
+            resources="All pairs are listed in memory.",
+        )

@@ -1,0 +1,46 @@
+"""Listed pairs as tables with ids, in the caller's own kind: pandas, polars or Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from bayeslink.pairs.source import Pairs, PairSource
+
+
+def pair_table(source: PairSource, pairs: Pairs, columns: Mapping[str, Any]) -> pa.Table:
+    """Pairs with their ids, the given columns and their levels, as an Arrow table."""
+    ids = {"id_a": source.ids(0, pairs.a), "id_b": source.ids(1, pairs.b)}
+    levels = {f"gamma_{f.name}": pairs.levels[:, j] for j, f in enumerate(source.fields)}
+    return pa.table({**ids, **columns, **levels})
+
+
+def callers_table(source: PairSource, pairs: Pairs, columns: Mapping[str, Any]) -> Any:
+    """`pair_table` in the kind of table that the files came as."""
+    return in_kind(pair_table(source, pairs, columns), source.kind)
+
+
+def row_table(rows: Sequence[Mapping[str, Any]], kind: str) -> Any:
+    """A table from rows given as dicts."""
+    return in_kind(pa.Table.from_pylist(list(rows)), kind)
+
+
+def in_kind(table: pa.Table, kind: str) -> Any:
+    """An Arrow table as pandas, polars or Arrow."""
+    if kind == "pandas":
+        return table.to_pandas()
+    if kind == "polars":
+        import polars
+
+        return polars.from_arrow(table)
+    return table
+
+
+def pair_values(source: PairSource, pairs: Pairs) -> list[dict[str, tuple[str, str]]]:
+    """What both records of each pair hold, by field, as a person reads it."""
+    sides = source.cells(0, pairs.a.tolist()), source.cells(1, pairs.b.tolist())
+    return [
+        {name: (a[name] or "–", b[name] or "–") for name in a} for a, b in zip(*sides, strict=True)
+    ]
