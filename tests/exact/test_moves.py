@@ -13,8 +13,11 @@ import numpy as np
 import pytest
 
 import bayeslink as bl
+from bayeslink.inference import layout as layouts
 from bayeslink.inference import sampler
-from bayeslink.kernels import sampling as kernels
+from bayeslink.inference.layout import Layout
+from bayeslink.kernels import matchings as listing
+from bayeslink.kernels import moves, random, sampling
 from tests.exact.problems import (
     Problem,
     TinyFiles,
@@ -95,7 +98,7 @@ def check_reversible(p, transition):
 def make_balanced_move(p, state, row, pick, accept):
     """The state after the kernel's move."""
     of_row, of_column = partners(p, state)
-    n_links = kernels.balanced_move(
+    n_links = moves.balanced_move(
         row, pick, accept, *graph_of(p), np.sqrt(p.odds), p.step_cost,
         p.n_elsewhere + len(state), of_row, of_column, np.empty(p.n_columns)
     )  # fmt: skip
@@ -143,7 +146,7 @@ def test_weights_of_moves_are_roots_of_posterior_ratios(prior, make, n):
         weights = np.empty(p.n_columns)
         for state in p.states:
             for row in range(p.n_rows):
-                total = kernels.row_weights(
+                total = moves.row_weights(
                     row, *graph_of(p), np.sqrt(p.odds), p.step_cost,
                     p.n_elsewhere + len(state), *partners(p, state), weights
                 )  # fmt: skip
@@ -160,13 +163,13 @@ def test_every_move_can_be_undone(prior, make, n):
                 if (move := after_move(p, state, e)) is None:
                     continue
                 of_row, of_column = partners(p, state)
-                change, back = kernels.make_move(e, *graph_of(p)[:3], of_row, of_column)
+                change, back = moves.make_move(e, *graph_of(p)[:3], of_row, of_column)
                 assert (state_of(of_row, of_column), back) == move
                 assert change == len(move[0]) - len(state)
                 undo = next(
                     f for f in edges_of(p, back) if after_move(p, move[0], f) == (state, p.row[e])
                 )
-                change_back, _ = kernels.make_move(undo, *graph_of(p)[:3], of_row, of_column)
+                change_back, _ = moves.make_move(undo, *graph_of(p)[:3], of_row, of_column)
                 assert change_back == -change
                 assert [of_row.tolist(), of_column.tolist()] == _partners(p, state)
 
@@ -184,7 +187,7 @@ def test_the_draw_of_a_row_is_its_conditional(prior, make, n):
             transition = np.zeros((len(number), len(number)))
             for state, i in number.items():
                 rest = state.difference(edges_of(p, row))
-                total = kernels.row_chances(
+                total = moves.row_chances(
                     row, row_start, edge_column, p.pattern, p.odds, p.step_cost,
                     p.n_elsewhere + len(rest), partners(p, rest)[1], weights
                 )  # fmt: skip
@@ -201,7 +204,7 @@ def listed_matchings(p):
     component = components(p.row, p.column)
     start = np.append(np.unique(component, return_index=True)[1], len(component))
     start.sort()
-    arrays = kernels.list_matchings(start, p.row, p.column, 10_000)
+    arrays = listing.list_matchings(start, p.row, p.column, 10_000)
     first_set, parent, edge, size = arrays
     blocks = []
     for first, last in itertools.pairwise(first_set):
@@ -224,7 +227,7 @@ def test_the_joint_draw_of_a_block_is_its_conditional(prior, make, n):
             transition = np.zeros((len(number), len(number)))
             for state, i in number.items():
                 rest = state.difference(*listed)
-                total = kernels.joint_weights(
+                total = listing.joint_weights(
                     first_set[k], first_set[k + 1], *sets, p.pattern, p.odds, p.step_cost,
                     p.n_elsewhere + len(rest), weights
                 )  # fmt: skip
@@ -253,7 +256,7 @@ def test_blocks_with_too_many_matchings_are_not_listed():
     row = np.concatenate([rows, 0 * star, chain, rows])
     column = np.concatenate([columns, star, (np.arange(65) + 1) // 2, columns])
     for most, expected in ((33, [0, 0, 0, 0]), (34, [34, 0, 0, 34]), (65, [34, 65, 0, 34])):
-        first_set, *sets = kernels.list_matchings(start, row, column, most)
+        first_set, *sets = listing.list_matchings(start, row, column, most)
         assert np.diff(first_set).tolist() == expected
         assert [len(s) for s in sets] == [sum(expected)] * 3
 
@@ -268,13 +271,16 @@ def single_chance(p, state, e):
     none, no_rows = np.zeros(0, np.int32), np.zeros(1, np.int64)
     shape, n = p.log_m.shape, len(order)
     zeros, probability = np.zeros(shape, np.int64), np.zeros(n)
-    kernels.run_sweeps(
-        1, 2, 3, 1, 0,
-        p.levels, p.pattern[order], n, no_rows, none, none, none, no_rows, no_rows, none, none,
-        np.ones(shape), np.ones(shape), p.log_m != 0, zeros + n, zeros, p.log_prior, p.step_cost,
-        p.log_m.copy(), p.log_u.copy(), linked, no_rows[:0], none, none,
-        p.n_elsewhere + len(state), np.zeros(1, np.int64), np.zeros(1), np.zeros((1, *shape)),
-        np.zeros((1, *shape)), probability, np.zeros(n), np.zeros(n), 1,
+    graph = sampling.Graph(
+        p.levels, p.pattern[order], n, no_rows, none, none, none, no_rows, no_rows, none, none
+    )
+    model = sampling.Model(np.ones(shape), np.ones(shape), p.log_m != 0, zeros + n, zeros)
+    draw = np.zeros(1, np.int64), np.zeros(1), np.zeros((1, *shape)), np.zeros((1, *shape))
+    sampling.run_sweeps(
+        1, 2, 3, 1, 0, graph, model, sampling.Prior(p.log_prior, p.step_cost),
+        p.log_m.copy(), p.log_u.copy(), sampling.Links(linked, no_rows[:0], none, none),
+        p.n_elsewhere + len(state),
+        sampling.Output(*draw, probability, np.zeros(n), np.zeros(n), 1),
     )  # fmt: skip
     assert linked[0] == (uniforms(1, 2, 3, 0)() < probability[0])
     return probability[0]
@@ -283,8 +289,8 @@ def single_chance(p, state, e):
 def uniforms(*key):
     """The uniform numbers of a stream, one a call."""
     rng = np.zeros(1, np.uint64)
-    kernels.start_stream(rng, *key)
-    return lambda: kernels.uniform(rng)
+    random.start_stream(rng, *key)
+    return lambda: random.uniform(rng)
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -306,41 +312,41 @@ def test_the_draw_of_a_single_pair_is_its_conditional(prior):
 
 def plain_view(blocks, layout, log_prior, log_m, log_u):
     """What `sample` has laid out for the kernels, as a problem and its blocks."""
-    row, column, _ = sampler._oriented(blocks)
+    row, column, _ = layouts._oriented(blocks)
     p = Problem(
         row=row[layout.candidate],
         column=column[layout.candidate],
-        pattern=layout.edge_pattern,
-        levels=layout.patterns,
+        pattern=layout.graph.edge_pattern,
+        levels=layout.graph.patterns,
         log_m=log_m,
         log_u=log_u,
         n_elsewhere=len(blocks.known),
         log_prior=log_prior,
     )
     joints = []
-    for first, last in itertools.pairwise(layout.joint_start):
+    for first, last in itertools.pairwise(layout.graph.joint_start):
         joints.append([frozenset()])
         for s in range(first + 1, last):
-            before = joints[-1][layout.set_parent[s]]
-            joints[-1].append(before | {int(layout.set_edge[s])})
-    record = [int(p.row[e]) for e in layout.row_start[:-1]]
-    for r, e in enumerate(layout.row_start[:-1]):
-        assert edges_of(p, record[r]) == list(range(e, layout.row_start[r + 1]))
-    larges = [record[low:high] for low, high in itertools.pairwise(layout.large_start)]
-    return p, range(layout.n_single), joints, larges
+            before = joints[-1][layout.graph.set_parent[s]]
+            joints[-1].append(before | {int(layout.graph.set_edge[s])})
+    record = [int(p.row[e]) for e in layout.graph.row_start[:-1]]
+    for r, e in enumerate(layout.graph.row_start[:-1]):
+        assert edges_of(p, record[r]) == list(range(e, layout.graph.row_start[r + 1]))
+    larges = [record[low:high] for low, high in itertools.pairwise(layout.graph.large_start)]
+    return p, range(layout.graph.n_single), joints, larges
 
 
 @pytest.mark.parametrize("prior", PRIORS)
 def test_sweeps_do_what_the_plain_version_does(prior, monkeypatch):
     """From the same uniform numbers the same links, chances, m and u, sweep for sweep."""
-    monkeypatch.setattr(sampler, "MOST_LISTED", 8)
+    monkeypatch.setattr(layouts, "MOST_LISTED", 8)
     rng = np.random.default_rng(3)
     seen = dict.fromkeys(("single", "joint", "large"), 0)
     tune, n_draws, seed = 3, 40, 11
     for number in range(12):
         files = random_files(rng, PRIORS[prior])
         blocks, chain = files.blocks, number % 3
-        layout = sampler._Layout.of(blocks)
+        layout = Layout.of(blocks)
         table = sampler._prior_table(blocks, layout, files.prior)
         linked = sampler._start(blocks, layout, chain, seed)
         draws = sampler._run(
@@ -348,8 +354,8 @@ def test_sweeps_do_what_the_plain_version_does(prior, monkeypatch):
         )
         seen = {kind: n + layout.kinds[kind] for kind, n in seen.items()}
 
-        log_m, log_u = sampler._state(layout, linked)[:2]
-        p, *kinds = plain_view(blocks, layout, table[0], log_m, log_u)
+        log_m, log_u = sampler._parameters(layout, linked)
+        p, *kinds = plain_view(blocks, layout, table.log_prior, log_m, log_u)
         state = frozenset(np.flatnonzero(linked).tolist())
         (alpha_m, alpha_u), used = files.alphas, files.alphas[0] > 0
         chances = np.zeros((tune + n_draws, len(linked)))
@@ -359,10 +365,10 @@ def test_sweeps_do_what_the_plain_version_does(prior, monkeypatch):
             )
             links, others = files.level_counts(drawn_pairs(blocks, layout, state))
             stream = np.zeros(1, np.uint64)
-            kernels.start_stream(stream, seed, chain, sweep, np.uint64(2**64 - 1))
+            random.start_stream(stream, seed, chain, sweep, np.uint64(2**64 - 1))
             log_m, log_u = log_m.copy(), log_u.copy()
-            kernels.draw_log_dirichlet(stream, alpha_m + links, used, log_m)
-            kernels.draw_log_dirichlet(stream, alpha_u + others, used, log_u)
+            random.draw_log_dirichlet(stream, alpha_m + links, used, log_m)
+            random.draw_log_dirichlet(stream, alpha_u + others, used, log_u)
             p = dataclasses.replace(p, log_m=log_m, log_u=log_u)
             if (draw := sweep - tune) < 0:
                 continue
@@ -370,7 +376,7 @@ def test_sweeps_do_what_the_plain_version_does(prior, monkeypatch):
             assert frozenset(draws.kept[draw].tolist()) == state
             np.testing.assert_allclose(draws.m[draw][used], np.exp(log_m[used]), rtol=1e-9)
             np.testing.assert_allclose(draws.u[draw][used], np.exp(log_u[used]), rtol=1e-9)
-            density = table[0][len(blocks.known) + len(state)]
+            density = table.log_prior[len(blocks.known) + len(state)]
             density += ((alpha_m - 1 + links) * log_m)[used].sum()
             density += ((alpha_u - 1 + others) * log_u)[used].sum()
             assert draws.log_posterior[draw] == pytest.approx(density, rel=1e-9)
@@ -434,7 +440,7 @@ def check_posterior(files, draws):
     ("prior", "blocked"), [("penalty", False), ("overlap", False), ("overlap", True)]
 )
 def test_the_sampler_draws_from_the_exact_posterior(prior, blocked, most_listed, monkeypatch):
-    monkeypatch.setattr(sampler, "MOST_LISTED", most_listed)
+    monkeypatch.setattr(layouts, "MOST_LISTED", most_listed)
     post = check_posterior(tiny_files(PRIORS[prior], blocked), draws=20_000)
     assert post.kinds["single"] >= 1
     assert post.kinds["joint" if most_listed == 250 else "large"] == 1
@@ -443,7 +449,7 @@ def test_the_sampler_draws_from_the_exact_posterior(prior, blocked, most_listed,
 @pytest.mark.parametrize("most_listed", [250, 1])
 def test_tiny_dirichlet_parameters(most_listed, monkeypatch):
     """When all pairs at a level are linked its u can be as small as exp(−1000)."""
-    monkeypatch.setattr(sampler, "MOST_LISTED", most_listed)
+    monkeypatch.setattr(layouts, "MOST_LISTED", most_listed)
     a, b = [("1", "p"), ("2", "q"), ("3", "r")], [("1", "p"), ("5", "q"), ("6", "t")]
     sides = [[{"x": x, "y": y} for x, y in side] for side in (a, b)]
     fields = [bl.exact(name, m_prior=(1, 1), u_prior=(1, 0.01)) for name in "xy"]

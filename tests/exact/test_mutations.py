@@ -48,17 +48,17 @@ def bug(module, check, *texts):
 BUGS = {
     # --- the prior on C
     "prior with the wrong sign": bug(
-        "sampler.py", POSTERIOR + "[penalty-False-250]",
+        "inference/sampler.py", POSTERIOR + "[penalty-False-250]",
         "np.clip(-np.diff(log_prior),", "np.clip(np.diff(log_prior),",
     ),
     "overlap prior over A × B, not the pairs in scope": bug(
-        "priors.py", POSTERIOR + "[overlap-True-250]",
+        "inference/priors.py", POSTERIOR + "[overlap-True-250]",
         "log_matchings = MatchingCounts(scope)",
         "log_matchings = MatchingCounts("
         "Scope(scope.sizes_a.sum(keepdims=True), scope.sizes_b.sum(keepdims=True)))",
     ),
     "known links not among the number of links": bug(
-        "sampler.py", POSTERIOR + "[overlap-False-250]",
+        "inference/sampler.py", POSTERIOR + "[overlap-False-250]",
         "int(linked.sum()) + layout.n_known", "int(linked.sum())",
     ),
     "cost of the wrong link: single pair": bug(
@@ -66,63 +66,61 @@ BUGS = {
         "chance /= chance + step_cost[n_links]", "chance /= chance + step_cost[n_links + 1]",
     ),
     "cost of the wrong link: joint draw": bug(
-        "kernels/sampling.py", JOINT,
+        "kernels/matchings.py", JOINT,
         "weight /= step_cost[n_rest + set_size[s] - 1]",
         "weight /= step_cost[n_rest + set_size[s]]",
     ),
     "cost of the wrong link: row": bug(
-        "kernels/sampling.py", ROW, "/ step_cost[n_rest]", "/ step_cost[n_rest + 1]"
+        "kernels/moves.py", ROW, "/ step_cost[n_rest]", "/ step_cost[n_rest + 1]"
     ),
     "cost of the wrong link: balanced move": bug(
-        "kernels/sampling.py", BALANCED,
+        "kernels/moves.py", BALANCED,
         "np.sqrt(step_cost[n_links - 1])", "np.sqrt(step_cost[n_links])",
     ),
     # --- moves
     "no Hastings correction": bug(
-        "kernels/sampling.py", BALANCED, "if accept * there < here:", "if accept < 2.0:"
+        "kernels/moves.py", BALANCED, "if accept * there < here:", "if accept < 2.0:"
     ),
     "moves redrawn until one is accepted": bug(
         "kernels/sampling.py", SWEEPS,
-        "            for _ in range((high - low + 3) // 4):\n",
-        "            before = of_row.copy()\n"
-        "            while (of_row == before).all():\n",
+        "    for _ in range((high - low + 3) // 4):\n",
+        "    before = of_row.copy()\n"
+        "    while (of_row == before).all():\n",
     ),
     "number of links not restored after a rejection": bug(
-        "kernels/sampling.py", BALANCED,
+        "kernels/moves.py", BALANCED,
         "    make_move(undo, row_start, edge_row, edge_column, of_row, of_column)\n"
         "    return n_links\n",
         "    make_move(undo, row_start, edge_row, edge_column, of_row, of_column)\n"
         "    return n_links + change\n",
     ),
     "switch not undone after a rejection": bug(
-        "kernels/sampling.py", BALANCED, "        undo = current\n", "        undo = e\n"
+        "kernels/moves.py", BALANCED, "        undo = current\n", "        undo = e\n"
     ),
     "wrong row of the way back": bug(
-        "kernels/sampling.py", BALANCED, "back = edge_row[other]", "back = row"
+        "kernels/moves.py", BALANCED, "back = edge_row[other]", "back = row"
     ),
     "double switch leaves half of the left-over pair": bug(
-        "kernels/sampling.py", UNDONE,
+        "kernels/moves.py", UNDONE,
         "            of_column[edge_column[current]] = left\n", "",
     ),
     "double switch weighted without the left-over pair": bug(
-        "kernels/sampling.py", BALANCED,
+        "kernels/moves.py", BALANCED,
         "weight *= root[edge_pattern[left]] / before", "weight /= before",
     ),
     "row barred from the column it has": bug(
         "kernels/sampling.py", POSTERIOR + "[penalty-False-1]",
-        "                    of_column[edge_column[e]] = -1\n                    n_links -= 1\n",
-        "                    n_links -= 1\n",
-        "                so_far = 1.0\n",
-        "                so_far = 1.0\n"
-        "                if e >= 0:\n"
-        "                    of_column[edge_column[e]] = -1\n",
+        "            of_column[edge_column[e]] = -1\n            n_links -= 1\n",
+        "            n_links -= 1\n",
+        "        so_far = 1.0\n",
+        "        so_far = 1.0\n        if e >= 0:\n            of_column[edge_column[e]] = -1\n",
     ),
     "two links of one record in a listed matching": bug(
-        "kernels/sampling.py", LISTED, " and used_columns[s] & column == 0:", ":"
+        "kernels/matchings.py", LISTED, " and used_columns[s] & column == 0:", ":"
     ),
     # --- m and u
     "u from the candidate pairs only": bug(
-        "sampler.py", POSTERIOR + "[penalty-False-250]",
+        "inference/layout.py", POSTERIOR + "[penalty-False-250]",
         "        counts = pairs.level_counts().counts\n",
         "        counts = pairs.level_counts().counts\n"
         "        counts = sum(\n"
@@ -134,41 +132,38 @@ BUGS = {
     # C and the m and u of every other sweep form a correct chain of their own.
     "m and u from the links of the sweep before": bug(
         "kernels/sampling.py", SWEEPS,
-        "    counts = np.empty((n_fields, width), np.int64)\n",
-        "    counts = known_counts.copy()\n"
-        "    for e in range(n_edges):\n"
-        "        for j in range(n_fields):\n"
-        "            counts[j, patterns[edge_pattern[e], j]] += linked[e]\n",
-        "        for j in range(n_fields):\n"
-        "            for h in range(width):\n"
-        "                counts[j, h] = known_counts[j, h]\n",
-        "        stale = counts.copy()\n"
-        "        counts[:] = known_counts\n",
-        "alpha_m[j, h] + counts[j, h]\n", "alpha_m[j, h] + stale[j, h]\n",
-        "(all_counts[j, h] - counts[j, h])", "(all_counts[j, h] - stale[j, h])",
+        "    counts = np.empty(len(graph.patterns), np.int64)\n",
+        "    counts = np.zeros(len(graph.patterns), np.int64)\n"
+        "    for e in range(len(links.linked)):\n"
+        "        counts[graph.edge_pattern[e]] += links.linked[e]\n",
+        "        n_links = sweep_blocks(\n",
+        "        stale = counts.copy()\n        n_links = sweep_blocks(\n",
+        "draw_parameters(model, graph.patterns, counts,",
+        "draw_parameters(model, graph.patterns, stale,",
     ),
     "α − 1 in the draws of m": bug(
         "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
-        "alpha_m[j, h] + counts[j, h]\n", "max(alpha_m[j, h] - 1.0, 0.01) + counts[j, h]\n",
+        "model.alpha_m[j, h] + levels[j, h]\n",
+        "max(model.alpha_m[j, h] - 1.0, 0.01) + levels[j, h]\n",
     ),
     "α instead of α − 1 in the penalized likelihood": bug(
-        "model.py", TABLE_1, "np.maximum(self.alpha_m - 1, MIN", "np.maximum(self.alpha_m, MIN"
+        "inference/model.py", TABLE_1,
+        "np.maximum(self.alpha_m - 1, MIN", "np.maximum(self.alpha_m, MIN",
     ),
     "known links not among the counts": bug(
         "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
-        "counts[j, h] = known_counts[j, h]", "counts[j, h] = 0",
+        "levels[j, h] = model.known_counts[j, h]", "levels[j, h] = 0",
     ),
     "missing counted as disagreement": bug(
         "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
-        "counts[j, patterns[edge_pattern[e], j]] += 1",
-        "counts[j, max(1, patterns[edge_pattern[e], j])] += 1",
+        "levels[j, patterns[g, j]] += counts[g]", "levels[j, max(1, patterns[g, j])] += counts[g]",
     ),
     "missing weighted as disagreement": bug(
         "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
-        "                if patterns[g, j] > 0:\n"
-        "                    w += log_m[j, patterns[g, j]] - log_u[j, patterns[g, j]]\n",
-        "                level = max(1, patterns[g, j])\n"
-        "                w += log_m[j, level] - log_u[j, level]\n",
+        "            if patterns[g, j] > 0:\n"
+        "                w += log_m[j, patterns[g, j]] - log_u[j, patterns[g, j]]\n",
+        "            level = max(1, patterns[g, j])\n"
+        "            w += log_m[j, level] - log_u[j, level]\n",
     ),
     # --- probabilities
     "expectations not normalised: joint draw": bug(
@@ -181,21 +176,21 @@ BUGS = {
     ),
     # --- random numbers
     "chains share their streams": bug(
-        "kernels/sampling.py", STREAMS, "np.uint64(chain) *", "np.uint64(0) *"
+        "kernels/random.py", STREAMS, "np.uint64(chain) *", "np.uint64(0) *"
     ),
     "sweeps share their streams": bug(
-        "kernels/sampling.py", STREAMS, "np.uint64(sweep) *", "np.uint64(0) *"
+        "kernels/random.py", STREAMS, "np.uint64(sweep) *", "np.uint64(0) *"
     ),
     "blocks share their streams": bug(
-        "kernels/sampling.py", STREAMS, "np.uint64(block) *", "np.uint64(0) *"
+        "kernels/random.py", STREAMS, "np.uint64(block) *", "np.uint64(0) *"
     ),
     "large blocks have the streams of listed ones": bug(
         "kernels/sampling.py", SWEEPS,
-        "start_stream(rng, seed, chain, sweep, 1 + n_joint + k)",
-        "start_stream(rng, seed, chain, sweep, 1 + k)",
+        "start_stream(rng, key[0], key[1], key[2], 1 + n_joint + k)",
+        "start_stream(rng, key[0], key[1], key[2], 1 + k + 0 * n_joint)",
     ),
     "gamma numbers of small shape without their boost": bug(
-        "kernels/sampling.py", GAMMA, "return np.log(d * v) + boost", "return np.log(d * v)"
+        "kernels/random.py", GAMMA, "return np.log(d * v) + boost", "return np.log(d * v)"
     ),
 }  # fmt: skip
 QUICK = (

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayeslink.kernels import sampling as kernels
-from bayeslink.kernels.sampling import log_gamma_variate, normal, start_stream, uniform
+from bayeslink.kernels import random as kernels
+from bayeslink.kernels.random import log_gamma_variate, normal, start_stream, uniform
 
 ALARM = 1e-4  # p-value below which a distribution counts as wrong; seeds are fixed
 GOLDEN = int(kernels._GOLDEN)

@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import betaln, gammaln, softmax
 
 from bayeslink.comparing.fields import custom
-from bayeslink.inference import sampler
+from bayeslink.inference import layout, sampler
 from bayeslink.inference.model import Parameters, Priors, proportions
 from bayeslink.inference.posthoc import Blocks
 from bayeslink.inference.priors import Overlap, Penalty
@@ -186,7 +186,7 @@ def exact_posterior(blocks, prior):
 # --- draws ------------------------------------------------------------------------------------
 
 
-def sample_thinned(blocks, prior, *, keep, every, most_listed=sampler.MOST_LISTED, **settings):
+def sample_thinned(blocks, prior, *, keep, every, most_listed=layout.MOST_LISTED, **settings):
     """Run `sample` so that each chain keeps the links of `keep` draws, each `every` sweeps apart.
 
     `most_listed` is the number of matchings up to which a block is drawn jointly: with 1, all
@@ -194,7 +194,8 @@ def sample_thinned(blocks, prior, *, keep, every, most_listed=sampler.MOST_LISTE
     """
     chains = settings.setdefault("chains", 4)
     kept_links = keep * chains * max(1, len(blocks.start))
-    with patch.multiple(sampler, KEPT_LINKS=kept_links, MOST_LISTED=most_listed):
+    kept = patch.object(sampler, "KEPT_LINKS", kept_links)
+    with kept, patch.object(layout, "MOST_LISTED", most_listed):
         post = sampler.sample(blocks, prior=prior, draws=keep * every, **settings)
     assert post.kept_every == every
     return post

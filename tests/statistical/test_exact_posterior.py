@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayeslink.inference import sampler
+from bayeslink.inference import layout, sampler
 from bayeslink.inference.diagnostics import ess_bulk
+from bayeslink.inference.layout import Layout
 from bayeslink.inference.penalized import fit_penalized
 from bayeslink.inference.posthoc import posthoc_blocks
 from bayeslink.inference.priors import Overlap, Penalty
@@ -30,7 +31,7 @@ CHAINS = 4
 BATCHES = 20  # per chain, as the sampler has them
 FALSE_ALARM = 1e-3
 DRAWN_AS = [
-    pytest.param(sampler.MOST_LISTED, id="jointly"),
+    pytest.param(layout.MOST_LISTED, id="jointly"),
     pytest.param(1, id="by-moves"),  # no block's matchings are listed
 ]
 
@@ -218,7 +219,7 @@ def test_problems_are_of_every_kind():
         kinds["known links"] += len(blocks.known) > 0
         kinds["all pairs"] += blocks.n_candidates == source.n_pairs
         kinds["some pairs"] += blocks.n_candidates < source.n_pairs
-        for kind, n in sampler._Layout.of(blocks).kinds.items():
+        for kind, n in Layout.of(blocks).kinds.items():
             kinds[kind] += n > 0
     assert min(kinds.values()) >= 5, kinds
 
@@ -304,7 +305,7 @@ def problems_where(shows, n=10):
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_in_what_is_sampled_are_found(mistake):
     outcomes = [
-        compare(blocks, prior, sampler.MOST_LISTED, 250, drawn_from=mistake(blocks))
+        compare(blocks, prior, layout.MOST_LISTED, 250, drawn_from=mistake(blocks))
         for blocks, prior in problems_where(MISTAKES[mistake])
     ]
     with pytest.raises(AssertionError):
@@ -316,8 +317,8 @@ def test_a_link_cost_that_is_one_link_late_is_found(most_listed):
     right = sampler._prior_table
 
     def late(*args):
-        log_prior, step_cost = right(*args)
-        return log_prior, np.append(step_cost[:1], step_cost[:-1])
+        prior = right(*args)
+        return prior._replace(step_cost=np.append(prior.step_cost[1:], np.inf))
 
     problems = problems_where(lambda _, prior: isinstance(prior, Overlap))
     with patch.object(sampler, "_prior_table", late):

@@ -20,9 +20,19 @@ from typing import Any
 
 import numba
 
-MODULES = ("texts", "distances", "tables", "scan", "search", "matching", "components", "sampling")
+MODULES = (
+    "texts",
+    "distances",
+    "tables",
+    "scan",
+    "search",
+    "matching",
+    "matchings",
+    "components",
+    "sampling",
+)
 # What other processes compile when nothing is there yet; this one needs the rest first.
-_GROUPS = (("search",), ("sampling", "matching", "components"))
+_GROUPS = (("search",), ("sampling", "matching", "matchings", "components"))
 FINISH = "bayeslink compiles"  # name of the thread that waits for them
 _LOCK = Lock()
 _others: dict[str, subprocess.Popen[bytes]] = {}  # which process compiles a module

@@ -16,6 +16,7 @@ from bayeslink.errors import SettingsError
 from bayeslink.inference import sampler
 from bayeslink.inference.assignment import assign
 from bayeslink.inference.diagnostics import mcse_mean
+from bayeslink.inference.layout import Layout
 from bayeslink.inference.model import Priors, proportions
 from bayeslink.pairs.source import count_levels
 from tests import oracles
@@ -136,7 +137,7 @@ def test_defaults(blocks):
 
 
 def test_chains_start_empty_at_the_estimate_and_at_random(blocks):
-    layout = sampler._Layout.of(blocks)
+    layout = Layout.of(blocks)
     c = blocks.candidates.take(layout.candidate)
     ends = list(zip(c.a.tolist(), c.b.tolist(), strict=True))
     starts = [sampler._start(blocks, layout, chain, 1) for chain in range(6)]
