@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayeslink.data.id_pairs import among
 from bayeslink.pairs.tables import pair_table
 from bayeslink.report import charts, curves
 from bayeslink.report.examples import waterfall
-from bayeslink.report.material import is_true, read_truth
+from bayeslink.report.material import read_truth
 from bayeslink.report.svg import Chart
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def path(path: PenaltyPath) -> Chart:
 def calibration(posterior: Posterior, truth: Any) -> Chart:
     """Share of true pairs against their link probability."""
     pairs = pair_table(posterior.blocks.pairs, posterior.blocks.candidates, {})
-    true = is_true(read_truth(pairs), read_truth(truth))
+    true = among(read_truth(pairs), read_truth(truth))
     return curves.calibration(curves.reliability(posterior.probability, true))
 
 

@@ -318,7 +318,8 @@ def test_a_link_cost_that_is_one_link_late_is_found(most_listed):
 
     def late(*args):
         prior = right(*args)
-        return prior._replace(step_cost=np.append(prior.step_cost[1:], np.inf))
+        cost = prior.step_cost
+        return prior._replace(step_cost=np.append(cost[:1], cost[:-1]))
 
     problems = problems_where(lambda _, prior: isinstance(prior, Overlap))
     with patch.object(sampler, "_prior_table", late):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from bayeslink.errors import InputError
 
@@ -23,6 +24,22 @@ def id_pairs(source: Any, role: str) -> pa.Table:
     if role in ("links", "known_links") and "decision" in table.column_names:
         pairs = pairs.filter(pc.equal(_text(table["decision"]), "link"))
     return pairs
+
+
+def among(pairs: pa.Table, others: pa.Table) -> NDArray[np.bool_]:
+    """Which of the pairs are among the others; both tables have the columns id_a and id_b."""
+    codes = [np.zeros(len(table), np.int64) for table in (pairs, others)]
+    for side in SIDES:
+        known = _text(others[side]).unique()
+        for code, table in zip(codes, (pairs, others), strict=True):
+            at = pc.fill_null(pc.index_in(_text(table[side]), known), -1).to_numpy()
+            code[:] = np.where((code < 0) | (at < 0), -1, code * len(known) + at)
+    return np.isin(codes[0], codes[1]) & (codes[0] >= 0)
+
+
+def linked_among(candidates: pa.Table, links: pa.Table) -> NDArray[np.bool_]:
+    """Which candidates a run linked, from its two tables."""
+    return among(candidates, links.filter(pc.equal(links["decision"], "link")))
 
 
 def _table(source: Any, role: str) -> pa.Table:

@@ -164,10 +164,3 @@ def read_truth(truth: Any) -> pa.Table:
     if isinstance(truth, str | os.PathLike):
         truth = store.read_truth(Path(truth))
     return id_pairs(truth, "truth")
-
-
-def is_true(pairs: pa.Table, truth: pa.Table) -> np.ndarray[Any, Any]:
-    """Which of the pairs are true."""
-    known = set(zip(truth["id_a"].to_pylist(), truth["id_b"].to_pylist(), strict=True))
-    listed = zip(pairs["id_a"].to_pylist(), pairs["id_b"].to_pylist(), strict=True)
-    return np.fromiter((pair in known for pair in listed), bool, len(pairs))

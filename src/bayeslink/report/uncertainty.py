@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from bayeslink.data.id_pairs import among
 from bayeslink.inference.diagnostics import Diagnostic, verdict
 from bayeslink.report import charts, curves
 from bayeslink.report.charts import Counts
 from bayeslink.report.markup import Number, figure, menu, notes, paragraph, section, table
-from bayeslink.report.material import Material, is_true
+from bayeslink.report.material import Material
 from bayeslink.report.sections import LOG2
 
 _TRACED = 6  # quantities whose draws are shown
@@ -100,7 +101,7 @@ def probabilities(material: Material, counts: Counts, truth: pa.Table | None) ->
         ),
     ]
     if truth is not None and len(p):
-        groups = curves.reliability(p, is_true(pairs, truth))
+        groups = curves.reliability(p, among(pairs, truth))
         parts.append(
             figure(
                 curves.calibration(groups, counts),

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bayeslink.data.id_pairs import SIDES
+from bayeslink.data.id_pairs import SIDES, linked_among
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.judging.judgements import FILE, Judgements, Sample, Stratum
 from bayeslink.pairs.source import Floats, Ints
@@ -70,7 +70,7 @@ def stratified(
     if not (isinstance(size, Integral) and size >= 1):
         raise SettingsError(f"size must be a whole number from 1 up, got {size!r}.")
     p = candidates["link_probability"].to_numpy()
-    linked = _is_linked(candidates, links)
+    linked = linked_among(candidates, links)
     members = {name: rows for name, rows in _strata(p, linked).items() if len(rows)}
     strata = [
         Stratum(name, bool(linked[rows[0]]), len(rows), float(p[rows].sum()))
@@ -116,16 +116,6 @@ def _strata(p: Floats, linked: NDArray[np.bool_]) -> dict[str, Ints]:
         _BELOW: ~linked & (p < EDGES[-1]),
     }
     return {name: np.flatnonzero(part) for name, part in parts.items()}
-
-
-def _is_linked(candidates: pa.Table, links: pa.Table) -> NDArray[np.bool_]:
-    """Whether each candidate is a link; a record of A has at most one."""
-    chosen = links.filter(pc.equal(links["decision"], "link"))
-    id_a, id_b = (chosen[side].combine_chunks() for side in SIDES)
-    partner = id_b.take(pc.index_in(candidates["id_a"].combine_chunks(), id_a))
-    same = pc.fill_null(pc.equal(partner, candidates["id_b"].combine_chunks()), False)
-    found: NDArray[np.bool_] = same.to_numpy(zero_copy_only=False)
-    return found
 
 
 def allocate(sizes: Ints, expected: Floats, total: int) -> Ints:

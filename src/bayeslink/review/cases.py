@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from bayeslink.data.id_pairs import linked_among
 from bayeslink.pairs.source import Floats, Ints
 
 FLOOR = 0.02  # link probability from which a pair is part of a case
@@ -60,7 +61,7 @@ class Cases:
 def find_cases(candidates: pa.Table, links: pa.Table) -> Cases:
     """Form the cases of a run from its pairs.parquet and links.parquet."""
     p = candidates["link_probability"].to_numpy()
-    linked = _is_linked(candidates, links)
+    linked = linked_among(candidates, links)
     error = np.where(linked, 1 - p, p)
     kept = np.flatnonzero(p >= FLOOR)
     a, b = (_numbered(candidates[side].take(kept)) for side in ("id_a", "id_b"))
@@ -82,20 +83,6 @@ def find_cases(candidates: pa.Table, links: pa.Table) -> Cases:
         linked=linked,
         error=error,
     )
-
-
-def _is_linked(candidates: pa.Table, links: pa.Table) -> NDArray[np.bool_]:
-    """Which candidates the run linked."""
-    links = links.filter(pc.equal(links["decision"], "link"))
-    keys = []
-    for table in (candidates, links):
-        a, b = (
-            pc.index_in(table[side], candidates[side].unique()).to_numpy()
-            for side in ("id_a", "id_b")
-        )
-        # A known link is no candidate: where an id is not found, the key is NaN and equals nothing.
-        keys.append(a * float(len(candidates)) + b)
-    return np.isin(*keys)
 
 
 def _numbered(ids: pa.ChunkedArray) -> Ints:
