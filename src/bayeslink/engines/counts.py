@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from bayeslink.engines.work import in_pieces
 from bayeslink.errors import SettingsError
 from bayeslink.inference.model import Parameters, Priors, proportions
 from bayeslink.pairs.source import Floats, Ints, LevelCounts, Pairs, Patterns, sum_weights
+from bayeslink.pairs.source import count_levels as levels_at_each
 
 MAX_VISITS = 4e9  # pairs gone through one by one; beyond that, patterns are sampled
 SAMPLE = 20_000_000  # pairs drawn where patterns are sampled
@@ -37,6 +39,8 @@ LISTED = 20_000_000  # pairs listed there, at most, were fields independent
 COMPARED = 2_000_000
 MAX_OF_RECORDS = 1e9  # pairs visited of chosen records; beyond that, of an even choice of these
 _GROUPS = 10  # of records, for the standard errors
+
+_PIECE = 500_000  # pairs compared at a time
 
 LevelsOf = Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.uint8]]
 
@@ -60,6 +64,24 @@ def count_levels(tables: Tables, n_levels: Sequence[int]) -> LevelCounts:
         counts[j, 0] = n_pairs - compared
         counts[j, 1] = compared - counts[j, 2:].sum()
     return LevelCounts(counts, n_pairs)
+
+
+def compare_every_pair(tables: Tables, levels_of: LevelsOf, n_columns: int) -> Ints:
+    """Pairs at each level of each field, exactly, one by one: where tables do not tell them all."""
+    upto = np.cumsum(tables.to_b - tables.from_b)
+    edges = np.searchsorted(upto, np.arange(0, tables.scope.n_pairs, _PIECE), side="left")
+    counts = np.zeros((tables.n_fields, n_columns), np.int64)
+    for first, last in pairwise([*np.unique(edges).tolist(), len(upto)]):
+        counts += levels_at_each(levels_of(*_rows(tables, first, last)), n_columns)
+    return counts
+
+
+def _rows(tables: Tables, first: int, last: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Rows of all pairs in scope of the records first … last of A."""
+    n = tables.to_b[first:last] - tables.from_b[first:last]
+    before = np.cumsum(n) - n
+    b = np.arange(n.sum()) + np.repeat(tables.from_b[first:last] - before, n)
+    return np.repeat(tables.order_a[first:last], n), tables.order_b[b]
 
 
 def _count_by_block(flags: NDArray[np.bool_], starts: Ints) -> Ints:

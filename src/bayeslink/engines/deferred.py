@@ -7,11 +7,12 @@ comparison tells which (`dictionaries`).
 tell. No pair then weighs less than it does, so a search with these weights lists every pair above
 the threshold, and others. Those listed are compared, and the others dropped.
 
-*Level counts.* The levels in the table are counted exactly, as are missing values. The open levels
-are estimated: values are drawn with the number of their pairs as probability, each is compared with
-all values of the other file, and the shares of its pairs at each level are averaged. That is free
-of bias, and the spread of the shares gives the standard error. Where values are so few that all can
-be taken, the counts are exact.
+*Level counts.* The levels in the table are counted exactly, as are missing values. So are the open
+levels where the pairs in scope are few enough to compare them all. Else they are estimated: values
+are drawn with the number of their pairs as probability, each is compared with all values of the
+other file, and the shares of its pairs at each level are averaged. That is free of bias, and the
+spread of the shares gives the standard error. Where values are so few that all can be taken, the
+counts are exact.
 
 A sample cannot tell how many links are among few pairs. So an open level is never said to have
 fewer pairs than there can be links, which keeps its u, and the weight of agreement there, on the
@@ -34,13 +35,17 @@ from bayeslink.comparing.comparisons import level_matrix, levels_of_pairs, value
 from bayeslink.comparing.dictionaries import Codes, Dictionary, split_by_frequency, table_seconds
 from bayeslink.comparing.fields import Field
 from bayeslink.comparing.level_tables import each_piece
+from bayeslink.engines.counts import LevelsOf, compare_every_pair
 from bayeslink.engines.joining import Found, find_above
 from bayeslink.engines.plan import SearchPlan
 from bayeslink.engines.search import Problem
 from bayeslink.engines.tables import Tables
 from bayeslink.errors import TooManyPairsError
+from bayeslink.inference.model import at_least
 from bayeslink.pairs.source import Floats, Ints, LevelCounts, Pairs, sum_weights
 
+COUNT_SECONDS = 20.0  # of one CPU, by estimate, up to which every pair in scope is compared
+_BESIDE = 4e-6  # rough time, in seconds, to compare a pair on its own rather than in a table
 DRAWS = 1000  # values drawn where levels are sampled; all of them where there are no more
 _DRAW_SECONDS = 60.0  # of one CPU, by estimate, for comparing them
 
@@ -214,24 +219,40 @@ def estimate_levels(
     dictionaries: Sequence[Dictionary],
     tables: Tables,
     known: LevelCounts,
+    levels_of: LevelsOf,
     threads: int,
     seed: int = 0,
 ) -> LevelCounts:
-    """Pairs at each level: `known` where tables tell, the open levels by a sample."""
+    """Pairs at each level: `known` where tables tell, open levels by comparing all or a sample.
+
+    `levels_of` gives the comparison vectors of pairs of rows.
+    """
     counts, errors = known.counts.copy(), np.zeros(known.counts.shape)
     sampled = [0] * len(dictionaries)
+    if _seconds_beside(dictionaries) * known.n_pairs <= COUNT_SECONDS:
+        counts = compare_every_pair(tables, levels_of, counts.shape[1])
+        return LevelCounts(counts, known.n_pairs, tuple(sampled), errors)
     for j in open_fields(dictionaries):
         d = dictionaries[j]
         estimate, error, sampled[j] = sample_levels(d, tables, threads, seed)
+        told, least = np.round(estimate).astype(np.int64), np.zeros(d.open + 1, np.int64)
+        told[1] = counts[j, 1] - told[2:].sum()
         if sampled[j]:
-            floor = min(tables.scope.max_links, int(counts[j, 1]) // d.open)
-            estimate[2:] = np.maximum(estimate[2:], floor)
-        told = np.round(estimate).astype(np.int64)
-        told[2 + np.argmax(told[2:])] -= max(0, told[2:].sum() - counts[j, 1])
-        counts[j, 1] -= told[2:].sum()
-        counts[j, 2 : d.open + 1] += told[2:]
+            least[2:] = min(tables.scope.max_links, int(counts[j, 1]) // d.open)
+        counts[j, 1] = 0
+        counts[j, 1 : d.open + 1] += at_least(told[None], least[None])[0, 1:]
         errors[j, 1 : d.open + 1] = error[1:]
     return LevelCounts(counts, known.n_pairs, tuple(sampled), errors)
+
+
+def _seconds_beside(dictionaries: Sequence[Dictionary]) -> float:
+    """About how long it takes to tell the open levels of one pair."""
+    total = 0.0
+    for j in open_fields(dictionaries):
+        x, y = dictionaries[j].a.values, dictionaries[j].b.values
+        a_pair = table_seconds(dictionaries[j].field, x, y) / max(1, len(x) * len(y))
+        total += _BESIDE + a_pair
+    return total
 
 
 def describe_sample(dictionaries: Sequence[Dictionary], counts: LevelCounts) -> list[str]:

@@ -89,7 +89,9 @@ class LocalPairs:
     def _level_counts(self) -> LevelCounts:
         if not self.open_fields:
             return self._told_counts
-        return estimate_levels(self.dictionaries, self.tables, self._told_counts, self.threads)
+        return estimate_levels(
+            self.dictionaries, self.tables, self._told_counts, self.levels_of, self.threads
+        )
 
     def level_counts(self) -> LevelCounts:
         return self._level_counts

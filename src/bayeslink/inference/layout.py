@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayeslink.inference.model import Priors
+from bayeslink.errors import BayeslinkError
+from bayeslink.inference.model import Priors, at_least
 from bayeslink.inference.posthoc import Blocks
 from bayeslink.kernels.matchings import list_matchings
 from bayeslink.kernels.sampling import Graph, Model
@@ -42,6 +43,10 @@ class Layout:
     def of(cls, blocks: Blocks) -> Layout:
         pairs, candidates = blocks.pairs, blocks.candidates
         counts = pairs.level_counts().counts
+        known = count_levels(blocks.known.levels, counts.shape[1])
+        seen = count_levels(candidates.levels, counts.shape[1]) + known
+        priors, all_counts = Priors.of(pairs.fields), at_least(counts, seen)
+        _check_shapes(priors, all_counts - seen)
         patterns, pattern = np.unique(candidates.levels, axis=0, return_inverse=True)
         row, column, rank = _oriented(blocks)
         size = blocks.n_pairs_in_block[blocks.block]
@@ -72,7 +77,6 @@ class Layout:
         row_number = np.unique(large_rows, return_inverse=True)[1]
         column_number = np.unique(large_columns, return_inverse=True)[1]
         large_start = np.searchsorted(row_start, _run_starts(of_block[~in_listed]))
-        priors = Priors.of(pairs.fields)
         graph = Graph(
             patterns=np.ascontiguousarray(patterns),
             edge_pattern=pattern[np.concatenate([single, order])].astype(np.int32),
@@ -86,13 +90,25 @@ class Layout:
             edge_row=np.concatenate([filler, row_number]).astype(np.int32),
             edge_column=np.concatenate([filler, column_number]).astype(np.int32),
         )
-        known = count_levels(blocks.known.levels, counts.shape[1])
         return cls(
-            model=Model(priors.alpha_m, priors.alpha_u, priors.used, counts, known),
+            model=Model(priors.alpha_m, priors.alpha_u, priors.used, all_counts, known),
             graph=graph,
             n_known=len(blocks.known),
             candidate=np.concatenate([single, order]),
             n_columns=int(column_number.max(initial=-1)) + 1,
+        )
+
+
+def _check_shapes(priors: Priors, others: Ints) -> None:
+    """Refuse Dirichlet parameters that are not positive: a draw with them would never end.
+
+    `others` are the level counts of u with every candidate linked, the fewest there can be.
+    """
+    shapes = np.stack([priors.alpha_m, priors.alpha_u + others])[:, priors.used]
+    if not (shapes > 0).all():
+        raise BayeslinkError(
+            f"m and u cannot be drawn: a Dirichlet parameter is {shapes.min():g}, and all should "
+            "be positive, whatever the data and the settings. Please report this fault."
         )
 
 

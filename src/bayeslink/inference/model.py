@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.comparing.fields import Field
+from bayeslink.errors import BayeslinkError
 from bayeslink.pairs.source import Floats, Ints, sum_weights
 
 # The Dirichlet mode is at the boundary for α ≤ 1 where no pair has been seen: such a level would
@@ -94,6 +95,33 @@ def proportions(counts: Floats, used: NDArray[np.bool_]) -> Floats:
     """Counts to probabilities over the levels of each field."""
     kept = np.where(used, counts, 0.0)
     return kept / kept.sum(axis=1, keepdims=True)
+
+
+def at_least(counts: Ints, seen: Ints) -> Ints:
+    """Level counts of all pairs, nowhere below those of pairs seen; each field adds up as before.
+
+    Counts from a sample can fall short of pairs that are known to be there. What a level lacks is
+    taken from the field's other levels, in proportion to what each has beyond the pairs seen.
+    Missing values are always counted, and exact counts are never short: they stay as they are.
+    """
+    raised = np.maximum(counts, seen)
+    lacking = (raised - counts).sum(axis=1)
+    for j in np.flatnonzero(lacking):
+        beyond = np.cumsum((raised - seen)[j, 1:])
+        if beyond[-1] < lacking[j]:
+            raise BayeslinkError(
+                f"field {j + 1} has {seen[j, 1:].sum():,} pairs with both values listed, and only "
+                f"{counts[j, 1:].sum():,} counted. The counts should hold every pair listed. This "
+                "is a fault of where the pairs come from, not of your data: please report it."
+            )
+        taken = np.diff(np.round(beyond * (lacking[j] / beyond[-1])), prepend=0.0)
+        raised[j, 1:] -= taken.astype(np.int64)
+    return raised
+
+
+def other_counts(counts: Ints, linked: Ints) -> Ints:
+    """Level counts of all pairs but the links, none below 0 where the counts are estimates."""
+    return at_least(counts, linked) - linked
 
 
 def posterior_mode(priors: Priors, links: Ints | Floats, others: Ints | Floats) -> Parameters:

@@ -22,6 +22,7 @@ from bayeslink.inference.model import (
     Parameters,
     Priors,
     log_density,
+    other_counts,
     posterior_mode,
     proportions,
 )
@@ -191,7 +192,7 @@ class _Problem:
         )
 
     def objective(self, parameters: Parameters, linked: Ints, n_links: int) -> float:
-        data = log_density(parameters, self.priors, linked, self.all_counts - linked)
+        data = log_density(parameters, self.priors, linked, other_counts(self.all_counts, linked))
         return data + float(self.link_prior.log_prior(n_links))
 
 
@@ -204,7 +205,7 @@ def _climb(problem: _Problem, parameters: Parameters, theta: float | None) -> Mo
     while len(history) < _MAX_ITERATIONS:
         linked, solved, next_start = _assign(problem, parameters, theta, start)
         counts = count_levels(linked.levels, problem.all_counts.shape[1])
-        after = posterior_mode(problem.priors, counts, problem.all_counts - counts)
+        after = posterior_mode(problem.priors, counts, other_counts(problem.all_counts, counts))
         objective = problem.objective(after, counts, len(linked))
         settled = mode is not None and objective == mode.objective
         if mode is None or objective > mode.objective or settled:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bayeslink.errors import SettingsError
 from bayeslink.inference.layout import Layout
-from bayeslink.inference.model import proportions
+from bayeslink.inference.model import other_counts, proportions
 from bayeslink.inference.posterior import Draws, Posterior
 from bayeslink.inference.posthoc import Blocks
 from bayeslink.inference.priors import LinkCountPrior, Overlap
@@ -195,7 +195,10 @@ def _parameters(layout: Layout, linked: NDArray[np.bool_]) -> tuple[Floats, Floa
     )
     log_m, log_u = (
         np.log(np.where(model.used, proportions(alpha + n, model.used), 1.0))
-        for alpha, n in ((model.alpha_m, counts), (model.alpha_u, model.all_counts - counts))
+        for alpha, n in (
+            (model.alpha_m, counts),
+            (model.alpha_u, other_counts(model.all_counts, counts)),
+        )
     )
     return log_m, log_u
 

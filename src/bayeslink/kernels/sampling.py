@@ -64,7 +64,7 @@ class Model(NamedTuple):
     alpha_m: np.ndarray
     alpha_u: np.ndarray
     used: np.ndarray
-    all_counts: np.ndarray  # of all pairs in scope
+    all_counts: np.ndarray  # of all pairs in scope; never below those of the pairs listed
     known_counts: np.ndarray  # of the links known to hold
 
 

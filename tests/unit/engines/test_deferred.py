@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import bayeslink as bl
@@ -15,7 +16,7 @@ from bayeslink.comparing.comparisons import level_matrix
 from bayeslink.engines import counts, deferred, joining
 from bayeslink.engines.local import LocalPairs
 from bayeslink.errors import TooManyPairsError
-from bayeslink.pairs.source import sum_weights
+from bayeslink.pairs.source import count_levels, sum_weights
 from tests import oracles
 
 LETTERS = list("abc ")
@@ -64,6 +65,12 @@ def afford(monkeypatch, n_cuts):
     monkeypatch.setattr(dictionaries, "MAX_SECONDS", n_cuts)
     cost = lambda field, x, y: len(field.cuts) or 9.0 * (field.kind == "custom")  # noqa: E731
     monkeypatch.setattr(dictionaries, "table_seconds", cost)
+
+
+def sample_values(monkeypatch, n):
+    """Let open levels be estimated from so many values, however few pairs there are."""
+    monkeypatch.setattr(deferred, "COUNT_SECONDS", -1.0)
+    monkeypatch.setattr(deferred, "DRAWS", n)
 
 
 def source(rows_a, rows_b, fields, block=(), threads=2):
@@ -151,7 +158,7 @@ def test_equal_values_are_known_where_equality_is_a_level_of_its_own(monkeypatch
 
 def test_threads_row_order_and_which_file_is_a_make_no_difference(monkeypatch):
     afford(monkeypatch, 1)
-    monkeypatch.setattr(deferred, "DRAWS", 30)
+    sample_values(monkeypatch, 30)
     rng = np.random.default_rng(2)
     rows_a, rows_b = random_rows(rng, 150), random_rows(rng, 80)
     fields = [f for f in FIELDS if f.kind not in ("jaro_winkler", "custom")]
@@ -260,9 +267,9 @@ def test_sampled_counts_have_no_bias_and_the_errors_they_say(half_open, monkeypa
 
 
 def test_sampled_counts_add_up_and_leave_room_for_the_links(half_open, monkeypatch):
-    monkeypatch.setattr(deferred, "DRAWS", 5)
+    sample_values(monkeypatch, 5)
     found = deferred.estimate_levels(
-        half_open.dictionaries, half_open.tables, half_open._told_counts, 1
+        half_open.dictionaries, half_open.tables, half_open._told_counts, half_open.levels_of, 1
     )
     assert not found.exact
     assert found.sampled == (5, 5)
@@ -274,8 +281,62 @@ def test_sampled_counts_add_up_and_leave_room_for_the_links(half_open, monkeypat
         assert (found.standard_errors[j, d.open + 1 :] == 0).all()
 
 
+@pytest.mark.parametrize("block", [(), ("zone",)])
+def test_open_levels_are_counted_where_pairs_are_few(block, monkeypatch):
+    afford(monkeypatch, 1)
+    monkeypatch.setattr(deferred, "DRAWS", 5)
+    monkeypatch.setattr(counts, "_PIECE", 300)
+    rng = np.random.default_rng(7)
+    rows_a, rows_b = random_rows(rng, 90), random_rows(rng, 70)
+    pairs = source(rows_a, rows_b, FIELDS, block)
+    found = pairs.level_counts()
+    assert found.exact
+    assert found.sampled == (0,) * len(FIELDS)
+    assert not found.standard_errors.any()
+    every = pairs.pairs_above(np.zeros(found.counts.shape), -1.0)
+    assert len(every) == pairs.n_pairs
+    np.testing.assert_array_equal(found.counts, count_levels(every.levels, found.counts.shape[1]))
+    assert pairs.notes() == []
+
+
+def two_pairs_a_record(n=300):
+    """Files of which half the pairs in scope are links, all of them at an open level."""
+    rng = np.random.default_rng(8)
+    letters = list("abcdefghij")
+    words = ["".join(rng.choice(letters, 8)) for _ in range(2 * n)]
+    misspelt = [f"{w[:3]}{rng.choice(letters)}{w[4:]}" for w in words]
+    files = [
+        {"id": [f"{side}{i}" for i in range(n)], "first": w[:n], "second": w[n:],
+         "zone": [str(i // 2) for i in range(n)]}
+        for side, w in (("a", words), ("b", misspelt))
+    ]  # fmt: skip
+    fields = [bl.levenshtein("first"), bl.levenshtein("second")]
+    return [pa.table(file) for file in files], fields
+
+
+@pytest.mark.parametrize("draws", [5, 60])
+@pytest.mark.parametrize("n_known", [0, 200])
+def test_sampled_counts_below_those_of_the_links_do_no_harm(draws, n_known, monkeypatch):
+    """Counts from a sample say that there are fewer pairs at a level than links."""
+    afford(monkeypatch, 1)
+    sample_values(monkeypatch, draws)
+    (a, b), fields = two_pairs_a_record()
+    known = [(f"a{i}", f"b{i}") for i in range(100, 100 + n_known)]
+    run = bl.link(a, b, fields, block=["zone"], draws=50, tune=20, known_links=known)
+    found = run.pairs.level_counts()
+    assert not found.exact
+    linked = count_levels(run.fit.linked.levels, found.counts.shape[1])
+    assert (linked > found.counts).any()
+    assert run.fit.n_links > 280
+    used = run.fit.parameters.used
+    for parameters in (run.fit.parameters, run.parameters):
+        assert (parameters.u[used] > 0).all()
+        np.testing.assert_allclose(np.where(used, parameters.u, 0).sum(1), 1)
+    assert run.posterior.n_links.mean() > 280
+
+
 def test_a_run_says_what_is_estimated(people, open_street, monkeypatch, tmp_path):
-    monkeypatch.setattr(deferred, "DRAWS", 200)
+    sample_values(monkeypatch, 200)
     run = bl.link(people.a, people.b, on_fields(), id="id", point=True, threads=2)
     estimated = [w for w in run.warnings if "estimated from 200 values" in w]
     assert len(estimated) == 1
@@ -297,7 +358,7 @@ def test_a_function_is_called_for_few_pairs_where_it_may_not_be_for_all(monkeypa
         return 1 + (x[0] == y[0])
 
     monkeypatch.setattr(level_tables, "MAX_CALLS", 5000)
-    monkeypatch.setattr(deferred, "DRAWS", 20)
+    sample_values(monkeypatch, 20)
     rng = np.random.default_rng(4)
     rows_a, rows_b = ([{"x": t, "y": t[-1]} for t in texts(rng, 200)] for _ in range(2))
     pairs = source(rows_a, rows_b, [bl.custom("x", watched), bl.exact("y")], ("y",))

@@ -5,6 +5,7 @@ That the draws have the right distribution is held in tests/exact and tests/stat
 
 import inspect
 import math
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 from scipy.special import betaln
 
 import bayeslink as bl
-from bayeslink.errors import SettingsError
+from bayeslink.errors import BayeslinkError, SettingsError
 from bayeslink.inference import sampler
 from bayeslink.inference.assignment import assign
 from bayeslink.inference.diagnostics import mcse_mean
@@ -349,3 +350,21 @@ def test_memory_stays_flat(blocks, monkeypatch):
         assert len(few) == math.ceil(60 / step)
         for k, state in enumerate(few):
             np.testing.assert_array_equal(state, full[min((k + 1) * step, 60) - 1])
+
+
+# --- what would never end ----------------------------------------------------------------------
+
+
+def test_a_draw_of_a_shape_that_is_not_positive_is_refused(blocks, monkeypatch):
+    """Level counts below those of the candidates: a Gamma draw with such a shape has no end."""
+    short = blocks.pairs.level_counts()
+    short = replace(short, counts=np.minimum(short.counts, 3))
+    monkeypatch.setattr(blocks.pairs, "level_counts", lambda: short)
+    with pytest.raises(BayeslinkError, match="counts should hold every pair listed"):
+        bl.sample(blocks, **SHORT)
+    monkeypatch.setattr(sampler, "at_least", lambda counts, seen: counts)
+    with pytest.raises(BayeslinkError, match=r"Dirichlet parameter is -\d+"):
+        bl.sample(blocks, **SHORT)
+    nan = [replace(f, u_prior=(math.nan,) * f.n_levels) for f in FIELDS]
+    with pytest.raises(BayeslinkError, match="Dirichlet parameter is nan"):
+        sampler._check_shapes(Priors.of(nan), np.zeros_like(short.counts))
