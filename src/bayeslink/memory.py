@@ -116,7 +116,7 @@ class Memory:
         if self.in_use + array.nbytes <= self._for_arrays:
             self._count(array)
             return array
-        copy = self.empty(len(array), array.dtype)
+        copy = self.empty(array.size, array.dtype).reshape(array.shape)
         copy[:] = array
         return copy
 

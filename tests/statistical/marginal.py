@@ -56,7 +56,7 @@ class ListedPairs:
         counts = Counter(map(tuple, self.pairs.levels.tolist()))
         return Patterns(np.array(list(counts), np.uint8), np.array(list(counts.values())))
 
-    def pairs_above(self, weights, threshold):
+    def pairs_above(self, weights, threshold, *, in_files=False):
         return self.pairs.take(sum_weights(weights, self.pairs.levels) > threshold)
 
     def find(self, ids):

@@ -5,7 +5,9 @@ import gc
 import numpy as np
 import pytest
 
+import bayeslink as bl
 from bayeslink import memory
+from bayeslink.engines import joining
 from bayeslink.errors import OutputError, SettingsError
 from bayeslink.memory import Memory, machine_memory, parse_memory, peak_memory
 
@@ -92,3 +94,66 @@ def test_no_room_on_the_disk(monkeypatch):
     monkeypatch.setattr(memory.os, "posix_fallocate", full)
     with pytest.raises(OutputError, match="TMPDIR"):
         Memory(1).empty(2**21, np.uint8)
+
+
+def test_an_array_of_any_shape_is_kept():
+    table = np.arange(2**20, dtype=np.int32).reshape(-1, 4)
+    roomy, tight = Memory(10**10), Memory(1)
+    assert roomy.keep(table) is table
+    copy = tight.keep(table)
+    assert tight.spilled == table.nbytes
+    np.testing.assert_array_equal(copy, table)
+
+
+# --- a budget changes no result -----------------------------------------------------------------
+
+
+def test_a_run_is_the_same_within_a_budget_that_cannot_hold_its_lists(monkeypatch):
+    """w0 is chosen, and what was set aside worked out, from lists in files where need be."""
+    monkeypatch.setattr(memory, "_LISTED", 5e-5)
+    monkeypatch.setattr(memory, "_ARRAYS", 1e-5)
+    monkeypatch.setattr(memory, "_LARGE", 1000)
+    monkeypatch.setattr(joining, "_SORTED", 10_000)
+    made = bl.simulate(700, overlap=0.5, errors=2, seed=4)
+    fields = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.date("dob"), bl.exact("sex")]
+    runs = [
+        bl.link(made.a, made.b, fields, draws=100, tune=50, memory=budget)
+        for budget in ("2GB", "1000GB")
+    ]
+    tight, roomy = (run.pairs.memory for run in runs)
+    assert tight.most_listed(4) < runs[0].blocks.n_candidates
+    assert roomy.most_listed(4) > runs[0].pairs.n_pairs
+    assert tight.spilled > 10**6 > roomy.spilled
+    one, two = (run.summary() for run in runs)
+    for told in (one, two):
+        del told["memory"], told["seconds"]
+    assert one == two
+    assert runs[0].table == runs[1].table
+    for name in ("candidates", "known"):
+        x, y = (getattr(run.blocks, name) for run in runs)
+        assert [v.tobytes() for v in (x.a, x.b, x.levels)] == [
+            v.tobytes() for v in (y.a, y.b, y.levels)
+        ]
+    assert runs[0].posterior.probability.tobytes() == runs[1].posterior.probability.tobytes()
+    assert runs[0].pairs.pattern_counts().counts.tolist() == (
+        runs[1].pairs.pattern_counts().counts.tolist()
+    )
+
+
+def test_what_was_set_aside_is_told_whatever_can_be_listed(monkeypatch):
+    """Where even files may not hold the list, less of it is counted and more is estimated."""
+    made = bl.simulate(300, overlap=0.5, errors=2, seed=4)
+    fields = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.date("dob"), bl.exact("sex")]
+    pairs = bl.compare(made.a, made.b, fields)
+    fit = bl.fit_penalized(pairs)
+    whole = bl.posthoc_blocks(pairs, fit, fit.theta - 3).set_aside()
+    found = []
+    for most in (40_000, 4000, 400):
+        monkeypatch.setattr(joining, "MAX_LISTED", most)
+        found.append(bl.posthoc_blocks(pairs, fit, fit.theta - 3).set_aside())
+    assert all(0.3 * whole < x < 3 * whole for x in found)
+    assert len(set(found)) > 1
+    monkeypatch.setattr(joining, "MAX_LISTED", 2000)
+    blocks = bl.posthoc_blocks(pairs, fit)
+    assert blocks.why == "within the budget; lower would be too many pairs to list"
+    assert blocks.w0 < fit.theta - 2

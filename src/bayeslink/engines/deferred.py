@@ -67,6 +67,7 @@ def find_open(
     weights: Floats,
     told: LevelCounts,
     threads: int,
+    in_files: bool = False,
 ) -> tuple[Pairs, SearchPlan]:
     """`find_above` where levels are open: `problem` has the upper weights.
 
@@ -92,7 +93,7 @@ def find_open(
         return a, b, levels
 
     check(expected_above(problem.weights, told, problem.threshold))
-    pairs, plan = find_above(tables, problem, threads, settle_above, MAX_SETTLED)
+    pairs, plan = find_above(tables, problem, threads, in_files, settle_above, MAX_SETTLED)
     return pairs, replace(plan, bounds=open_bounds(dictionaries, weights), settled=sum(taken))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,11 @@ from bayeslink.engines.search import Join, Problem, choose_caps, make_joins
 from bayeslink.engines.tables import EVERY_PAIR, Tables
 from bayeslink.engines.work import MAX_PIECES, in_pieces
 from bayeslink.errors import TooManyPairsError
+from bayeslink.memory import Memory
 from bayeslink.pairs.source import Pairs
 
 MAX_LISTED = 100_000_000  # pairs that a search lists before it gives up with advice
+_SORTED = 4_000_000  # pairs sorted at a time
 
 Found = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]  # rows of A, of B, levels
 
@@ -24,40 +27,69 @@ def find_above(
     tables: Tables,
     problem: Problem,
     threads: int,
+    in_files: bool = False,
     settle: Callable[[Found], Found] = lambda found: found,
     most: int | None = None,
 ) -> tuple[Pairs, SearchPlan]:
     """Every pair above the threshold, by row of A, then of B, and how they were found.
 
-    `settle` may change the levels of what a join finds, and drop pairs; `most` is the number of
-    pairs that it takes from a join, where that is not what may be listed.
+    `in_files` lets a list be longer than the memory budget has room for. `settle` may change the
+    levels of what a join finds, and drop pairs; `most` is the number of pairs that it takes from a
+    join, where that is not what may be listed.
     """
-    from bayeslink.kernels.search import by_record
-
     caps = choose_caps(problem)
     joins = make_joins(problem, caps)
     plan = describe(problem, caps, joins)
     pieces, visited = [_nothing(problem)], []
-    n_fields = len(problem.fields)
-    most_listed = min(MAX_LISTED, tables.memory.most_listed(n_fields))
+    memory = tables.memory
+    fitting = MAX_LISTED if in_files else memory.most_listed(len(problem.fields))
+    most_listed = min(MAX_LISTED, fitting)
+
+    def use(found: Found) -> Found:
+        a, b, levels = settle(found)
+        return (memory.keep(a), memory.keep(b), memory.keep(levels)) if in_files else (a, b, levels)
+
     for join in joins:
         limit = most_listed - sum(len(a) for a, *_ in pieces)
-        found = _run(tables, problem, join, most or limit, threads, settle)
+        found = _run(tables, problem, join, most or limit, threads, use)
         if sum(len(a) for (a, *_), _ in found) > limit:
+            limit_is = "are listed"
+            if fitting < MAX_LISTED:
+                limit_is = "fit into the memory budget (--memory)"
             raise TooManyPairsError(
                 f"more than {most_listed:,} pairs have a weight above {problem.threshold:.3g}, the "
-                "most that fit into the memory budget (--memory). Use a higher theta or w0, more "
-                "fields, or a blocking key."
+                f"most that {limit_is}. Use a higher theta or w0, more fields, or a blocking key."
             )
         pieces += [piece for piece, _ in found]
         visited.append(sum(n for _, n in found))
-    together = tables.memory.concatenate
-    a, b = (together([piece[side] for piece in pieces], np.int32) for side in (0, 1))
-    levels = together([piece[2].ravel() for piece in pieces], np.uint8).reshape(-1, n_fields)
-    pieces.clear()
-    order = by_record(a, b, int(a.max(initial=-1)) + 1, int(b.max(initial=-1)) + 1)
+    pairs = _sorted_together(pieces, memory)
     done = tuple(replace(j, visited=n) for j, n in zip(plan.joins, visited, strict=True))
-    return Pairs(a[order], b[order], levels[order]), replace(plan, joins=done, listed=len(a))
+    return pairs, replace(plan, joins=done, listed=len(pairs))
+
+
+def _sorted_together(pieces: list[Found], memory: Memory) -> Pairs:
+    """All pieces as one list by row of A, then of B; sorted so many pairs at a time."""
+    from bayeslink.kernels.search import by_record
+
+    n_fields = pieces[0][2].shape[1]
+    a, b = (memory.concatenate([p[side] for p in pieces], np.int32) for side in (0, 1))
+    levels = memory.concatenate([p[2].ravel() for p in pieces], np.uint8).reshape(-1, n_fields)
+    pieces.clear()
+    n_a, n_b = (int(rows.max(initial=-1)) + 1 for rows in (a, b))
+    edges = np.linspace(0, n_a, len(a) // _SORTED + 2).astype(int).tolist()
+    out = Pairs(
+        memory.empty(len(a), np.int32),
+        memory.empty(len(a), np.int32),
+        memory.empty(levels.size, np.uint8).reshape(-1, n_fields),
+    )
+    at = 0
+    for first, last in pairwise(edges):
+        order = np.flatnonzero((a >= first) & (a < last))
+        order = order[by_record(a[order], b[order], n_a, n_b)]
+        part = slice(at, at + len(order))
+        out.a[part], out.b[part], out.levels[part] = a[order], b[order], levels[order]
+        at += len(order)
+    return out
 
 
 def _nothing(problem: Problem) -> Found:

@@ -126,9 +126,9 @@ class ListedPairs:
         patterns, counts = np.unique(levels, axis=0, return_counts=True)
         return Patterns(patterns, counts)
 
-    def pairs_above(self, weights: Floats, threshold: float) -> Pairs:
+    def pairs_above(self, weights: Floats, threshold: float, *, in_files: bool = False) -> Pairs:
         keep = np.flatnonzero(sum_weights(weights, self._pairs.levels) > threshold)
-        if self._most is not None and len(keep) > self._most:
+        if self._most is not None and len(keep) > self._most and not in_files:
             raise TooManyPairsError(
                 f"{len(keep):,} pairs weigh more than {threshold:.3g}; at most {self._most:,} may "
                 "be listed. Use a higher theta or w0, or more fields."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -105,7 +105,7 @@ class LocalPairs:
                 self.tables,
                 self.fields,
                 self.level_counts().counts,
-                self.pairs_above,
+                partial(self.pairs_above, in_files=True),
                 self.threads,
                 which=which,
                 rows=None if rows is None else self._positions(rows),
@@ -123,14 +123,20 @@ class LocalPairs:
         found = position[rows]
         return found[found >= 0]
 
-    def pairs_above(self, weights: Floats, threshold: float) -> Pairs:
+    def pairs_above(self, weights: Floats, threshold: float, *, in_files: bool = False) -> Pairs:
         problem = self._problem(weights, threshold)
         if self.open_fields:
             pairs, self.last_plan = find_open(
-                self.tables, problem, self.dictionaries, weights, self._told_counts, self.threads
+                self.tables,
+                problem,
+                self.dictionaries,
+                weights,
+                self._told_counts,
+                self.threads,
+                in_files,
             )
         else:
-            pairs, self.last_plan = find_above(self.tables, problem, self.threads)
+            pairs, self.last_plan = find_above(self.tables, problem, self.threads, in_files)
         return pairs
 
     def plan(self, weights: Floats, threshold: float) -> SearchPlan:

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from bayeslink.errors import SettingsError
+from bayeslink.errors import SettingsError, TooManyPairsError
 from bayeslink.inference.model import Parameters
 from bayeslink.inference.penalized import Mode
 from bayeslink.inference.rivals import expected_above, expected_by_weight
@@ -95,11 +95,14 @@ class Blocks:
         floor = (
             -math.inf if pairs.n_pairs <= most else float(w[np.cumsum(n[::-1])[::-1] > most].max())
         )
+        listed = None
+        while floor < self.w0 and (listed := _listed_if_few(pairs, log_weights, floor)) is None:
+            floor = self.w0 if self.w0 - floor < 0.1 else (max(floor, float(w[0])) + self.w0) / 2
         below = float((n * np.exp(w - self.theta))[w <= min(floor, self.w0)].sum())
-        if floor >= self.w0:
+        if listed is None:
             return below
-        listed = sum_weights(log_weights, pairs.pairs_above(log_weights, floor).levels)
-        return below + float(np.exp(listed[listed <= self.w0] - self.theta).sum())
+        found = sum_weights(log_weights, listed.levels)
+        return below + float(np.exp(found[found <= self.w0] - self.theta).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +248,8 @@ def _none(pairs: PairSource) -> Pairs:
 
 def _without_known(listed: Pairs, w: Floats, known: Pairs, barred: Pairs) -> tuple[Pairs, Floats]:
     """Leave out known non-links, and every pair of a record whose link is known."""
+    if not len(known) and not len(barred):
+        return listed, w
     keep = ~(np.isin(listed.a, known.a) | np.isin(listed.b, known.b))
     if len(barred):
         span = int(max(listed.b.max(initial=0), barred.b.max())) + 1
@@ -260,6 +265,14 @@ def _components(candidates: Pairs, n_a: int, n_b: int) -> tuple[Ints, int]:
     _, component = connected_components(graph, directed=False)
     present, block = np.unique(component[candidates.a], return_inverse=True)
     return block.astype(np.int64), len(present)
+
+
+def _listed_if_few(pairs: PairSource, log_weights: Floats, floor: float) -> Pairs | None:
+    """The pairs above a floor, in files if need be; None beyond what any budget lets be listed."""
+    try:
+        return pairs.pairs_above(log_weights, floor, in_files=True)
+    except TooManyPairsError:
+        return None
 
 
 def _choose_w0(
@@ -286,8 +299,8 @@ def _choose_w0(
     budget = " and ".join(f"{most:,} {what}" for most, what in limits if most) + " in a block"
     log_weights = fit.parameters.log_weights
     floor = fit.theta - STEP
+    listed = pairs.pairs_above(log_weights, floor, in_files=True)
     while True:
-        listed = pairs.pairs_above(log_weights, floor)
         w = sum_weights(log_weights, listed.levels)
         candidates, w = _without_known(listed, w, known, barred)
         order = np.argsort(-w, kind="stable")
@@ -301,11 +314,13 @@ def _choose_w0(
             break
         if len(listed) == pairs.n_pairs:
             return candidates, w, -math.inf, "every pair is kept: that is within the budget"
-        lower = 2 * floor - fit.theta
-        if expected_above(pairs, log_weights, lower) > max(_FEW, LISTED * (pairs.n_a + pairs.n_b)):
+        lower, most = 2 * floor - fit.theta, max(_FEW, LISTED * (pairs.n_a + pairs.n_b))
+        few = expected_above(pairs, log_weights, lower) <= most
+        longer = _listed_if_few(pairs, log_weights, lower) if few else None
+        if longer is None:
             why = "within the budget; lower would be too many pairs to list"
             return candidates, w, floor, why
-        floor = lower
+        listed, floor = longer, lower
     w0, why = float(w[order[n_kept]]), f"smallest with at most {budget}"
     keep = w > w0
     if w0 > fit.theta - CEILING:

@@ -19,6 +19,8 @@ from bayeslink.comparing.fields import Field
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+_PIECE = 1_000_000  # pairs whose weights are looked up at a time
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -150,10 +152,11 @@ class PairSource(Protocol):
         table of levels.
         """
 
-    def pairs_above(self, weights: Floats, threshold: float) -> Pairs:
+    def pairs_above(self, weights: Floats, threshold: float, *, in_files: bool = False) -> Pairs:
         """Every pair whose weights (one row a field, one column a level) sum above threshold.
 
-        Raises TooManyPairsError where the list would be too long.
+        A list too long for the memory budget is refused (TooManyPairsError), so that the caller
+        can ask for less; `in_files`: it is kept in files instead.
         """
 
     def levels_of(self, a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.uint8]:
@@ -175,8 +178,10 @@ class PairSource(Protocol):
 def sum_weights(weights: Floats, levels: NDArray[np.uint8]) -> Floats:
     """Add each pair's weights field by field, in the order in which the kernels add them."""
     total = np.zeros(len(levels))
-    for j in range(levels.shape[1]):
-        total += weights[j, levels[:, j]]
+    for first in range(0, len(levels), _PIECE):
+        piece = slice(first, first + _PIECE)
+        for j in range(levels.shape[1]):
+            total[piece] += weights[j, levels[piece, j]]
     return total
 
 
