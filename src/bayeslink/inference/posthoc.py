@@ -308,8 +308,9 @@ def _choose_w0(
         n_kept = first_overflow(
             *ends, pairs.n_a, pairs.n_b, max_pairs or no_limit, max_records or no_limit
         )
+        within = budget
         if n_kept < in_all:
-            n_kept, budget = in_all, f"{in_all:,} pairs in all"
+            n_kept, within = in_all, f"{in_all:,} pairs in all"
         if n_kept < len(w):
             break
         if len(listed) == pairs.n_pairs:
@@ -321,7 +322,7 @@ def _choose_w0(
             why = "within the budget; lower would be too many pairs to list"
             return candidates, w, floor, why
         listed, floor = longer, lower
-    w0, why = float(w[order[n_kept]]), f"smallest with at most {budget}"
+    w0, why = float(w[order[n_kept]]), f"smallest with at most {within}"
     keep = w > w0
     if w0 > fit.theta - CEILING:
         prices = fit.assignment.price_a[candidates.a] + fit.assignment.price_b[candidates.b]
