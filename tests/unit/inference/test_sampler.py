@@ -14,6 +14,7 @@ from scipy.special import betaln
 
 import bayeslink as bl
 from bayeslink.errors import BayeslinkError, SettingsError
+from bayeslink.inference import layout as layouts
 from bayeslink.inference import sampler
 from bayeslink.inference.assignment import assign
 from bayeslink.inference.diagnostics import mcse_mean
@@ -367,4 +368,4 @@ def test_a_draw_of_a_shape_that_is_not_positive_is_refused(blocks, monkeypatch):
         bl.sample(blocks, **SHORT)
     nan = [replace(f, u_prior=(math.nan,) * f.n_levels) for f in FIELDS]
     with pytest.raises(BayeslinkError, match="Dirichlet parameter is nan"):
-        sampler._check_shapes(Priors.of(nan), np.zeros_like(short.counts))
+        layouts._check_shapes(Priors.of(nan), np.zeros_like(short.counts))
