@@ -296,7 +296,7 @@ def test_open_levels_are_counted_where_pairs_are_few(block, monkeypatch):
     every = pairs.pairs_above(np.zeros(found.counts.shape), -1.0)
     assert len(every) == pairs.n_pairs
     np.testing.assert_array_equal(found.counts, count_levels(every.levels, found.counts.shape[1]))
-    assert pairs.notes() == []
+    assert pairs.describe().notes == ()
 
 
 def two_pairs_a_record(n=300):

@@ -363,7 +363,7 @@ def test_a_draw_of_a_shape_that_is_not_positive_is_refused(blocks, monkeypatch):
     monkeypatch.setattr(blocks.pairs, "level_counts", lambda: short)
     with pytest.raises(BayeslinkError, match="counts should hold every pair listed"):
         bl.sample(blocks, **SHORT)
-    monkeypatch.setattr(sampler, "at_least", lambda counts, seen: counts)
+    monkeypatch.setattr(layouts, "at_least", lambda counts, seen: counts)
     with pytest.raises(BayeslinkError, match=r"Dirichlet parameter is -\d+"):
         bl.sample(blocks, **SHORT)
     nan = [replace(f, u_prior=(math.nan,) * f.n_levels) for f in FIELDS]
