@@ -6,7 +6,7 @@ import pytest
 import bayeslink as bl
 from bayeslink.inference.em import fit_em
 from bayeslink.inference.model import Priors, posterior_mode
-from bayeslink.pairs.source import Patterns, count_levels
+from bayeslink.pairs.source import Patterns, Scope, count_levels
 from tests.data import CENSUS, census_fields, needs_census
 
 # last, sex, edu agree; pairs; EM weight; penalized weight at theta = 2
@@ -44,6 +44,7 @@ class PrintedCounts:
     """Just enough of a PairSource for EM."""
 
     fields = census_fields()
+    scope = Scope(np.array([34]), np.array([45]))
     n_a, n_b, n_pairs = 34, 45, 1530
 
     def pattern_counts(self):

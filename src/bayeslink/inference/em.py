@@ -19,6 +19,8 @@ from bayeslink.inference.model import ByField, Parameters, Priors, proportions
 from bayeslink.pairs.source import Floats, Pairs, PairSource, Patterns, sum_weights
 from bayeslink.pairs.tables import callers_table
 
+_LEAST_SHARE = 1e-12  # of matches: that none is expected must not end in a logarithm of 0
+
 
 @dataclass(frozen=True, slots=True)
 class EMFit:
@@ -54,14 +56,21 @@ def fit_em(
     pairs: PairSource,
     *,
     share: float | None = None,
-    tolerance: float = 1e-10,
-    max_iterations: int = 5000,
+    tolerance: float = 1e-6,
+    max_iterations: int = 20_000,
 ) -> EMFit:
     """Fit the mixture of Eq. 7 by EM on the pattern counts.
 
     Starts from the prior means of m, the level shares of all pairs for u, and `share` (default:
-    a tenth of the smaller file matched). Stops when the log likelihood gains less than
-    `tolerance` a pair.
+    a tenth of the links that the scope has room for). Without any pair in scope it stays there.
+
+    Parameters
+    ----------
+    tolerance
+        EM has converged when no expected number of matches at a level moves by more than this
+        share of itself, or of one pair where it is below one. The gain in log likelihood would
+        not do: it drowns in the rounding of a sum over all pairs, and a gain per pair means less
+        the more pairs there are that cannot match.
     """
     patterns, priors = pairs.pattern_counts(), Priors.of(pairs.fields)
     parameters = Parameters(
@@ -69,28 +78,29 @@ def fit_em(
         proportions(_soft_counts(patterns, patterns.counts, priors), priors.used),
         priors.used,
     )
-    share = 0.1 * min(pairs.n_a, pairs.n_b) / max(1, pairs.n_pairs) if share is None else share
+    if share is None:
+        share = max(_LEAST_SHARE, 0.1 * pairs.scope.max_links / max(1, pairs.n_pairs))
     if not 0 < share < 1:
         raise SettingsError(
             f"share must lie between 0 and 1, got {share!r}. It is the share of matches among all "
             "pairs to start from; leave it out for the default."
         )
-    previous = -math.inf
-    for iteration in range(1, max_iterations + 1):
+    n_pairs = int(patterns.counts.sum())
+    matches: Floats = np.full(priors.used.shape, np.inf)  # expected at each level
+    log_likelihood, iteration, converged = 0.0, 0, n_pairs == 0
+    while not converged and iteration < max_iterations:
+        iteration += 1
         matched, log_likelihood = _e_step(patterns, parameters, share)
         expected = matched * patterns.counts
-        share = float(np.clip(expected.sum() / patterns.counts.sum(), 1e-12, 1 - 1e-12))
+        share = float(np.clip(expected.sum() / n_pairs, _LEAST_SHARE, 1 - _LEAST_SHARE))
+        before, matches = matches, _soft_counts(patterns, expected, priors)
         parameters = Parameters(
-            proportions(_soft_counts(patterns, expected, priors), priors.used),
+            proportions(matches, priors.used),
             proportions(_soft_counts(patterns, patterns.counts - expected, priors), priors.used),
             priors.used,
         )
-        if log_likelihood - previous < tolerance * patterns.counts.sum():
-            return EMFit(
-                pairs, parameters, share, log_likelihood, iteration, True, patterns.sampled
-            )
-        previous = log_likelihood
-    return EMFit(pairs, parameters, share, log_likelihood, max_iterations, False, patterns.sampled)
+        converged = bool((np.abs(matches - before) <= tolerance * np.maximum(1.0, matches)).all())
+    return EMFit(pairs, parameters, share, log_likelihood, iteration, converged, patterns.sampled)
 
 
 def _e_step(patterns: Patterns, parameters: Parameters, share: float) -> tuple[Floats, float]:
@@ -180,9 +190,11 @@ def fellegi_sunter(
 
 
 def _first_threshold(w: Floats, mass: Floats, rate: float) -> float:
-    """The lowest threshold with at most `rate` of the mass at w strictly above it."""
+    """The lowest threshold with at most `rate` of the mass at w strictly above it; 0 if no w."""
     if not 0 <= rate <= 1:
         raise SettingsError(f"error rates lie between 0 and 1, got {rate!r}.")
+    if not len(w):
+        return 0.0
     too_many = np.flatnonzero(np.cumsum(mass) > rate)
     return float(w[too_many[0]]) if len(too_many) else float(np.nextafter(w[-1], -math.inf))
 

@@ -1,13 +1,16 @@
 """EM, the Fellegi–Sunter rule and Jaro's three stages."""
 
+import itertools
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy.optimize import minimize
 
 import bayeslink as bl
 from bayeslink.errors import SettingsError
+from bayeslink.pairs.source import Patterns, Scope
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +51,66 @@ def test_the_fit_is_a_maximum_of_the_mixture_likelihood(easy):
     options = {"maxiter": 60}
     better = minimize(negative, np.concatenate(start), method="L-BFGS-B", options=options)
     assert -better.fun - at_fit < 0.05
+
+
+class Mixture:
+    """Just enough of a PairSource for EM: the pattern counts that a mixture leads one to expect."""
+
+    def __init__(self, n, n_matches, m, u):
+        self.fields = [bl.exact(f"x{j}") for j in range(len(m))]
+        self.scope = Scope(np.array([n]), np.array([n]))
+        self.n_a, self.n_b, self.n_pairs = n, n, n * n
+        agree = np.array(list(itertools.product([0, 1], repeat=len(m))))
+        of_m, of_u = (np.where(agree, p, 1 - p).prod(axis=1) for p in map(np.array, (m, u)))
+        counts = n_matches * of_m + (n * n - n_matches) * of_u
+        self._patterns = Patterns((agree + 1).astype(np.uint8), counts.round().astype(np.int64))
+
+    def pattern_counts(self):
+        return self._patterns
+
+
+@pytest.mark.parametrize("n", [1000, 30_000])
+def test_pairs_that_cannot_match_do_not_end_the_fit_early(n):
+    """Thirty times the non-matches to a match, and still the estimates are the mixture's."""
+    m, u = [0.9, 0.8, 0.7, 0.6], [0.01, 0.02, 0.05, 0.1]
+    fit = bl.fit_em(Mixture(n, n // 2, m, u))
+    assert fit.converged
+    assert fit.share * n * n == pytest.approx(n / 2, rel=0.01)
+    np.testing.assert_allclose([p[1] for p in fit.m], m, rtol=0.01)
+    np.testing.assert_allclose([p[1] for p in fit.u], u, rtol=0.01)
+
+
+def test_a_fit_that_was_cut_short_says_so(easy):
+    fit = bl.fit_em(easy[0], max_iterations=3)
+    assert fit.iterations == 3
+    assert not fit.converged
+
+
+def keyed(keys_a, keys_b):
+    """Two files that agree on a name here and there, within the given blocking keys."""
+    a, b = (
+        {"id": [f"{side}{i}" for i in range(len(keys))], "zone": keys, "name": names}
+        for side, keys, names in (("a", keys_a, ["x", "y"] * 25), ("b", keys_b, ["x"] * 50))
+    )
+    return bl.compare(pa.table(a), pa.table(b), [bl.exact("name")], block=["zone"])
+
+
+def test_without_a_pair_in_scope_there_is_nothing_to_fit_and_nothing_to_link():
+    pairs = keyed(["north"] * 50, ["south"] * 50)
+    fit = bl.fit_em(pairs)
+    assert (fit.converged, fit.iterations, fit.log_likelihood) == (True, 0, 0.0)
+    assert np.isfinite(fit.weight_of(np.array([[0], [1], [2]]))).all()
+    assert np.isfinite(fit.match_probability(np.array([[0], [1], [2]]))).all()
+    assert bl.fit_penalized(pairs).n_links == bl.assign_em(fit).n_links == 0
+    rule = bl.fellegi_sunter(fit)
+    assert (rule.n_link, rule.n_review, len(rule.links)) == (0, 0, 0)
+
+
+def test_a_start_is_found_where_the_key_leaves_few_pairs():
+    """Fewer pairs in scope than a tenth of the records."""
+    fit = bl.fit_em(keyed(["north"] * 49 + ["here"], ["south"] * 48 + ["here"] * 2))
+    assert fit.pairs.n_pairs == 2
+    assert fit.converged
 
 
 def test_em_and_assignment_link_one_to_one(easy):
