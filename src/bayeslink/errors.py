@@ -35,6 +35,10 @@ class TooManyPairsError(BayeslinkError):
     exit_code = 2
 
 
+class FitError(BayeslinkError):
+    """An estimate that is no number: what the pairs say contradicts itself."""
+
+
 def check_interval(interval: float) -> None:
     """Refuse what is no probability of an interval."""
     if not 0 < interval < 1:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayeslink.errors import SettingsError
+from bayeslink.errors import FitError, SettingsError
 from bayeslink.inference.assignment import Assignment, assign
 from bayeslink.inference.model import (
     ByField,
@@ -48,6 +48,7 @@ class Mode:
     theta: float  # the cost of one more link there
     objective: float  # log posterior up to a constant (Eq. 12 with the priors of m and u)
     history: tuple[float, ...] = field(repr=False)  # the objective after each iteration
+    converged: bool  # False: the links still changed when the iterations ran out
     assignment: Assignment = field(repr=False)
 
     @property
@@ -83,6 +84,16 @@ class PenalizedFit(Mode, Shown):
     prior: LinkCountPrior
     searches: int  # passes over all pairs in scope that the fit needed
     rivals: Rivals  # pairs that weigh enough for a link and have none
+
+    def warning(self) -> str | None:
+        """What is wrong where the iterations ran out before the links settled; None if not."""
+        if self.converged:
+            return None
+        return (
+            f"the fit had not settled after {len(self.history)} iterations: its {self.n_links:,} "
+            "links are not yet a maximum of the penalized likelihood. Fit again with a fixed theta "
+            f"(it stood at {self.theta:.3g}) and compare the links."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,43 +203,55 @@ class _Problem:
         )
 
     def objective(self, parameters: Parameters, linked: Ints, n_links: int) -> float:
-        data = log_density(parameters, self.priors, linked, other_counts(self.all_counts, linked))
-        return data + float(self.link_prior.log_prior(n_links))
+        with np.errstate(invalid="ignore", divide="ignore"):  # what comes of it is refused below
+            data = log_density(
+                parameters, self.priors, linked, other_counts(self.all_counts, linked)
+            )
+        objective = data + float(self.link_prior.log_prior(n_links))
+        if not math.isfinite(objective):
+            raise FitError(
+                f"the log posterior of {n_links:,} links is {objective}, not a finite number. Each "
+                "level must have at least as many pairs in all as it has among the links, as "
+                "level_counts() and the levels of listed pairs tell them. If these come from a "
+                "source of your own, check that they agree; otherwise please report this."
+            )
+        return objective
 
 
 def _climb(problem: _Problem, parameters: Parameters, theta: float | None) -> Mode:
-    """Alternate the two maximisations until the links no longer change."""
+    """Alternate the two maximisations until the links no longer change.
+
+    log p(C) is convex in the number of links under either prior, so the tangent at the current
+    number lies below it, and to assign under the tangent's cost cannot lower the objective.
+    """
     if theta is None:
         theta = problem.link_prior.cost(0)
     history: list[float] = []
-    mode, start, used = None, None, theta
+    mode, start = None, None
     while len(history) < _MAX_ITERATIONS:
-        linked, solved, next_start = _assign(problem, parameters, theta, start)
+        linked, solved, start = _assign(problem, parameters, theta, start)
         counts = count_levels(linked.levels, problem.all_counts.shape[1])
-        after = posterior_mode(problem.priors, counts, other_counts(problem.all_counts, counts))
-        objective = problem.objective(after, counts, len(linked))
+        parameters = posterior_mode(
+            problem.priors, counts, other_counts(problem.all_counts, counts)
+        )
+        objective = problem.objective(parameters, counts, len(linked))
+        if mode is not None and objective < mode.objective:  # by rounding: as good as settled
+            return replace(mode, converged=True)
+        history.append(objective)
         settled = mode is not None and objective == mode.objective
-        if mode is None or objective > mode.objective or settled:
-            history.append(objective)
-            used, theta = theta, problem.link_prior.cost(len(linked))
-            mode = Mode(
-                problem.pairs,
-                after,
-                linked,
-                solved.tied,
-                theta,
-                objective,
-                tuple(history),
-                solved,
-            )
-            parameters, start = after, next_start
-            if settled:
-                break
-        elif objective < mode.objective - 1e-9 and abs(theta - used) > 1e-3:
-            # Where a strong overlap prior bends the other way, the cost at the current number of
-            # links overshoots: go half as far.
-            theta = (theta + used) / 2
-        else:
+        theta = problem.link_prior.cost(len(linked))
+        mode = Mode(
+            problem.pairs,
+            parameters,
+            linked,
+            solved.tied,
+            theta,
+            objective,
+            tuple(history),
+            settled,
+            solved,
+        )
+        if settled:
             break
     assert mode is not None
     return mode

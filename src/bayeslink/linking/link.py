@@ -196,8 +196,8 @@ def _point_warnings(fit: PenalizedFit) -> list[str]:
 
 
 def _fit_warnings(fit: PenalizedFit) -> list[str]:
-    warning = fit.rivals.warning()
-    return [warning] if warning else []
+    found = (fit.warning(), fit.rivals.warning())
+    return [warning for warning in found if warning]
 
 
 def _posterior_warnings(posterior: Posterior, decision: Decision) -> list[str]:

@@ -1,11 +1,14 @@
 """Penalized likelihood: against enumeration on tiny files, and its promises on larger ones."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import bayeslink as bl
 from bayeslink.engines.local import LocalPairs
-from bayeslink.errors import SettingsError
+from bayeslink.errors import BayeslinkError, SettingsError
+from bayeslink.inference import penalized
 from bayeslink.inference.model import Parameters, Priors, log_density, posterior_mode
 from bayeslink.pairs.source import count_levels
 from tests import oracles
@@ -80,6 +83,57 @@ def test_the_objective_never_falls(pairs, prior):
     assert len({mode.linked.a.tobytes() + mode.linked.b.tobytes() for mode in fit.modes}) == len(
         fit.modes
     )
+
+
+@pytest.mark.parametrize("block", [False, True])
+@pytest.mark.parametrize(
+    "prior", [bl.Overlap(500, 500), bl.Overlap(2000, 50), bl.Overlap(50, 2000), bl.Overlap(0.1, 9)]
+)
+def test_no_step_of_a_climb_lowers_the_objective(prior, block, monkeypatch):
+    """However strong the prior is, as its convexity promises; also the steps that are not taken."""
+    seen = []
+    objective, climb = penalized._Problem.objective, penalized._climb
+
+    def recorded(self, *args):
+        seen[-1].append(objective(self, *args))
+        return seen[-1][-1]
+
+    def begun(*args):
+        seen.append([])
+        return climb(*args)
+
+    monkeypatch.setattr(penalized._Problem, "objective", recorded)
+    monkeypatch.setattr(penalized, "_climb", begun)
+    files = bl.simulate(120, overlap=0.5, errors=3, seed=7)
+    fields = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("age")]
+    bl.fit_penalized(
+        bl.compare(files.a, files.b, fields, block=["sex"] if block else []), prior=prior
+    )
+    assert max(map(len, seen)) > 2
+    assert min(np.diff(values).min(initial=0) for values in seen) > -1e-6
+
+
+def test_iterations_that_run_out_are_told(monkeypatch):
+    files = bl.simulate(200, overlap=0.5, errors=2, seed=1)
+    fields = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("age")]
+    settled = bl.link(files.a, files.b, fields, point=True)
+    assert settled.fit.converged
+    assert all(mode.converged for mode in settled.fit.modes)
+    assert not [w for w in settled.warnings if "not settled" in w]
+    monkeypatch.setattr(penalized, "_MAX_ITERATIONS", 1)
+    for how in ({"point": True}, {"draws": 50, "tune": 10, "chains": 2}):
+        run = bl.link(files.a, files.b, fields, **how)
+        assert not run.fit.converged
+        assert [w for w in run.warnings if "had not settled after 1 iterations" in w]
+
+
+def test_counts_that_contradict_the_links_are_refused(pairs, monkeypatch):
+    """Fewer pairs at a level, in all, than there are links at it: u would be negative."""
+    true = pairs.level_counts()
+    broken = replace(true, counts=true.counts // 10_000)
+    monkeypatch.setattr(type(pairs), "level_counts", lambda self: broken)
+    with pytest.raises(BayeslinkError, match="not a finite number"):
+        bl.fit_penalized(pairs, theta=5.0)
 
 
 def test_a_fit_is_a_fixed_point(pairs):

@@ -55,6 +55,28 @@ def test_cost_in_scope_of_a_blocking_key():
         assert prior.cost(n) == pytest.approx(math.log(ways[n + 1] / ways[n]), abs=1e-8)
 
 
+@pytest.mark.parametrize(
+    "prior",
+    [Overlap(), Overlap(500, 500), Overlap(2000, 50), Overlap(1, 500), Overlap(0.1, 9), Penalty(3)],
+)
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [(40, 60)],
+        [(50, 50)],
+        [(1, 1)] * 40,
+        [(3, 5), (5, 3), (2, 2), (0, 40), (7, 1)],
+        [(20, 30), (30, 20), (25, 25), (3, 3)],
+        [(60, 2), (2, 60), (1, 30)],
+    ],
+)
+def test_log_prior_is_convex_in_the_number_of_links(prior, sizes):
+    """However strong the prior and whatever the blocks: the climb of a fit rests on it."""
+    s = scope(*sizes)
+    log_prior = prior.on(s).log_prior(np.arange(s.max_links + 1))
+    assert np.diff(log_prior, 2).min() > -1e-8
+
+
 def test_implied_prior_on_the_number_of_links():
     flat = Overlap().on(scope((30, 40))).of_link_count()
     np.testing.assert_allclose(flat, np.full(31, 1 / 31))
