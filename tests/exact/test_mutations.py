@@ -5,7 +5,6 @@ Bugs are replacements of source text that must occur exactly once: when the sour
 that it does not, the gate says so instead of testing nothing.
 """
 
-import contextlib
 import os
 import shutil
 import subprocess
@@ -14,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from numba.core.caching import UserProvidedCacheLocator
 
 import bayeslink
+from bayeslink import kernels
 
 SOURCE = Path(bayeslink.__file__).parent
 ROOT = Path(__file__).parents[2]
@@ -201,14 +202,18 @@ QUICK = (
 
 
 def copy_package(folder):
-    """The package as it is, with compiled code where there is some and the source is unchanged."""
+    """The package as it is, with its compiled code, which serves unless a kernel is changed."""
     package = folder / "bayeslink"
     shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
-    compiled = package / "kernels" / "__pycache__"
-    compiled.mkdir()
-    for file in (SOURCE / "kernels" / "__pycache__").glob("*.nb?"):
-        with contextlib.suppress(FileNotFoundError):  # replaced by another process just now
-            shutil.copy(file, compiled)
+    kept = kernels._folder()
+    here, there = (  # Numba has a folder for each place a source is in
+        UserProvidedCacheLocator.get_suitable_cache_subpath(path / "kernels" / "__init__.py")
+        for path in (SOURCE, package)
+    )
+    copy = package / "kernels" / "__pycache__" / "bayeslink" / kept.name / there
+    copy.mkdir(parents=True)
+    for file in (kept / here).glob("*.nb?"):
+        shutil.copy(file, copy)
     return package
 
 
@@ -219,8 +224,6 @@ def plant(package, bug):
         assert text.count(right) == 1, f"{bug.module} has {text.count(right)} times: {right!r}"
         text = text.replace(right, wrong)
     path.write_text(text, "utf-8")
-    for file in (package / "kernels" / "__pycache__").glob(f"{path.stem}.*"):
-        file.unlink()
 
 
 def run_checks(folder, *checks):

@@ -1,14 +1,17 @@
 """When kernels are compiled, and what is said about it."""
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 
+import bayeslink
 from bayeslink import kernels
 
 
@@ -101,6 +104,82 @@ def test_a_fork_does_not_wait_for_processes_that_are_not_its_own():
 def test_the_stamp_belongs_to_the_sources_and_the_place(tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     first = kernels._stamp()
-    assert first.parent == tmp_path
+    assert tmp_path in first.parents
     monkeypatch.setattr(sys, "version", "another")
     assert kernels._stamp() != first
+
+
+# --- where compiled code is kept --------------------------------------------------------------
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A copy of the package with a small kernel that calls a function of another file."""
+    source = Path(bayeslink.__file__).parent
+    folder = tmp_path / "package" / "bayeslink"
+    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "kernels" / "caller.py").write_text(
+        "from bayeslink.kernels import kernel\n"
+        "from bayeslink.kernels.called import more\n\n\n"
+        "@kernel('i8(i8)')\n"
+        "def call(x):\n"
+        "    return more(x)\n"
+    )
+    say_how_much(folder, 1)
+    return folder
+
+
+def say_how_much(package, step):
+    (package / "kernels" / "called.py").write_text(
+        f"import numba\n\n\n@numba.njit\ndef more(x):\n    return x + {step}\n"
+    )
+
+
+def call_kernel(package, **environment):
+    """What the small kernel makes of 1 in a process of its own, and whether it came from disk."""
+    code = (
+        "from bayeslink.kernels.caller import call\n"
+        "print(call(1), sum(call.compile().stats.cache_hits.values()))"
+    )
+    clean = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
+    clean |= {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=clean | environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    result, hits = map(int, done.stdout.split())
+    return result, bool(hits)
+
+
+def test_compiled_code_follows_the_functions_it_calls_in_other_files(package):
+    assert [call_kernel(package), call_kernel(package)] == [(2, False), (2, True)]
+    say_how_much(package, 10)
+    assert [call_kernel(package), call_kernel(package)] == [(11, False), (11, True)]
+
+
+def test_what_was_compiled_from_earlier_sources_is_removed(package):
+    kept = package / "kernels" / "__pycache__" / "bayeslink"
+    for step in range(3):
+        say_how_much(package, step)
+        call_kernel(package)
+        assert len(list(kept.iterdir())) == 1
+        assert len(list(kept.rglob("*.nbi"))) == 1
+
+
+def test_two_installations_share_a_cache_directory(package, tmp_path):
+    other = tmp_path / "other" / "bayeslink"
+    shutil.copytree(package, other)
+    say_how_much(other, 10)
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    found = [call_kernel(each, **cache) for each in (package, other) * 2]
+    assert found == [(2, False), (11, False), (2, True), (11, True)]
+
+
+def test_where_the_package_cannot_be_written_to_the_user_has_a_cache(package, tmp_path):
+    """A file where the folder would be keeps even an administrator from writing there."""
+    (package / "kernels" / "__pycache__").touch()
+    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    assert [call_kernel(package, **cache) for _ in range(2)] == [(2, False), (2, True)]
+    (tmp_path / "full").touch()
+    nowhere = {"XDG_CACHE_HOME": str(tmp_path / "full")}
+    assert [call_kernel(package, **nowhere) for _ in range(2)] == [(2, False), (2, False)]

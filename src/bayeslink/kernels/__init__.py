@@ -1,8 +1,10 @@
 """Compiled code: arrays in, arrays out. Each kernel has a plain oracle in the tests.
 
 Kernels are compiled when first called, and kept on disk for later processes: beside the source, or
-in the user's cache directory where the package is installed read-only. `prepare` has what a linkage
-needs compiled by other processes, while this one goes on, and says what is being waited for.
+in the user's cache directory where the package is installed read-only. They are kept in a folder
+named after all sources here: a kernel has the functions it calls compiled into it, from whichever
+file, and Numba looks at its own file alone. `prepare` has what a linkage needs compiled by other
+processes, while this one goes on, and says what is being waited for.
 """
 
 from __future__ import annotations
@@ -10,9 +12,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from threading import Lock, Thread
@@ -20,6 +24,13 @@ from typing import Any
 
 import numba
 
+
+def _digest(*parts: bytes) -> str:
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+
+
+_HERE = Path(__file__).parent
+_SOURCES = _digest(*(path.read_bytes() for path in sorted(_HERE.glob("*.py"))))
 MODULES = (
     "texts",
     "distances",
@@ -54,18 +65,18 @@ class Kernel:
     def compile(self) -> Callable[..., Any]:
         """The compiled function: from the cache, or made now.
 
-        Numba refuses to cache where there is nowhere to write (a read-only install and no home);
-        then the function is compiled in memory.
+        Where there is nowhere to write (a read-only install and no home), it is kept in memory.
         """
         if other := _others.get(self.function.__module__):
             other.wait()
         with _LOCK:
             if self._compiled is None:
-                options = {"nogil": True, "cache": True}
-                try:
-                    self._compiled = numba.njit(self.signature, **options)(self.function)
-                except RuntimeError:
-                    self._compiled = numba.njit(self.signature, nogil=True)(self.function)
+                with _own_cache() as cache:
+                    try:
+                        make = numba.njit(self.signature, nogil=True, cache=cache)
+                        self._compiled = make(self.function)
+                    except RuntimeError:  # Numba finds no place for it
+                        self._compiled = numba.njit(self.signature, nogil=True)(self.function)
         return self._compiled
 
 
@@ -116,23 +127,53 @@ def _stamp() -> Path | None:
     """A file that is there once the kernels have been compiled here; None if none can be."""
     import llvmlite.binding
 
-    here = Path(__file__).parent
+    folder = _folder()
     facts = [sys.version, numba.__version__, llvmlite.binding.get_host_cpu_name()]
-    sources = [path.read_bytes() for path in sorted(here.glob("*.py"))]
-    digest = hashlib.sha256(b"\0".join([*map(str.encode, facts), *sources])).hexdigest()[:16]
-    for folder in (numba.config.CACHE_DIR, here / "__pycache__", _user_cache()):
+    return folder and folder / f"{_digest(*map(str.encode, facts))}.compiled"
+
+
+@contextmanager
+def _own_cache() -> Iterator[bool]:
+    """Have Numba cache in our folder for the moment; whether there is one."""
+    folder, before = _folder(), numba.config.CACHE_DIR
+    try:
         if folder:
-            try:
-                Path(folder).mkdir(parents=True, exist_ok=True)
-            except OSError:
-                continue
-            if os.access(folder, os.W_OK):
-                return Path(folder) / f"bayeslink-{digest}.compiled"
+            numba.config.CACHE_DIR = str(folder)
+        yield folder is not None
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def _folder() -> Path | None:
+    """Where kernels of these sources are kept; None if nowhere can be written to.
+
+    Whoever makes it removes what was kept for earlier sources.
+    """
+    for home in _homes():
+        folder = home / _SOURCES
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            pass
+        except OSError:
+            continue
+        else:
+            for old in home.iterdir():
+                if old != folder:
+                    shutil.rmtree(old, ignore_errors=True)
+        if os.access(folder, os.W_OK):
+            return folder
     return None
 
 
-def _user_cache() -> Path | None:
+def _homes() -> Iterator[Path]:
+    """Folders for compiled kernels, the best first, of no other installation of the package."""
+    place = _digest(str(_HERE).encode())
+    if numba.config.CACHE_DIR:
+        yield Path(numba.config.CACHE_DIR) / f"bayeslink-{place}"
+    yield _HERE / "__pycache__" / "bayeslink"
     try:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bayeslink"
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:  # no home
-        return None
+        return
+    yield cache / "bayeslink" / place
