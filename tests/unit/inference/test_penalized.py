@@ -132,6 +132,9 @@ def test_counts_that_contradict_the_links_are_refused(pairs, monkeypatch):
     true = pairs.level_counts()
     broken = replace(true, counts=true.counts // 10_000)
     monkeypatch.setattr(type(pairs), "level_counts", lambda self: broken)
+    with pytest.raises(BayeslinkError, match="counts should hold every pair listed"):
+        bl.fit_penalized(pairs, theta=5.0)
+    monkeypatch.setattr(penalized, "other_counts", lambda counts, linked: counts - linked)
     with pytest.raises(BayeslinkError, match="not a finite number"):
         bl.fit_penalized(pairs, theta=5.0)
 
