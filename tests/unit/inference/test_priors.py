@@ -1,11 +1,13 @@
 """Priors on the number of links, against exact integer counts of matchings."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from bayeslink.errors import SettingsError
+from bayeslink.inference import matching_counts
 from bayeslink.inference.priors import MatchingCounts, Overlap, Penalty
 from bayeslink.pairs.source import Scope
 from tests.oracles import count_matchings, log_integer
@@ -25,6 +27,10 @@ def scope(*sizes):
         [(1, 1)] * 40,
         [(20, 30), (30, 20), (25, 25), (3, 3)],
         [(60, 80), (100, 90), (75, 75), (10, 300)],
+        [(5, 7)] * 200,
+        [(1, 300)] * 40 + [(1, 1)] * 40,  # hardly any variance between the two
+        [(400, 400), (2, 3), (300, 350)],
+        [(1, 1), (1, 10**6)],
     ],
 )
 def test_matching_counts_equal_exact_integers(sizes):
@@ -37,6 +43,46 @@ def test_matching_counts_equal_exact_integers(sizes):
     fresh = MatchingCounts(s)
     for n in (len(exact) // 2, len(exact) - 1, 1, 0):
         assert fresh(np.array(n)) == pytest.approx(exact[n], rel=1e-9, abs=1e-8)
+
+
+@pytest.mark.parametrize("trial", range(20))
+def test_costs_equal_those_of_exact_integers_whatever_the_blocks(trial):
+    rng = np.random.default_rng(trial)
+    sizes = rng.integers(0, rng.choice([3, 10, 60]), (rng.integers(2, 60), 2)).tolist()
+    ways = [log_integer(n) for n in count_matchings(sizes)]
+    found = MatchingCounts(scope(*sizes))(np.arange(len(ways)))
+    np.testing.assert_allclose(np.diff(found), np.diff(ways), rtol=0, atol=1e-8)
+
+
+def test_a_scope_without_pairs_has_the_empty_matching():
+    assert MatchingCounts(scope((0, 5), (3, 0)))(np.array([0])) == [0.0]
+
+
+def test_matchings_of_many_equal_blocks_are_a_binomial_coefficient():
+    n = np.arange(20_000)
+    found = MatchingCounts(scope(*[(1, 1)] * len(n)))(np.append(n, len(n)))
+    np.testing.assert_allclose(np.diff(found), np.log((len(n) - n) / (n + 1)), rtol=0, atol=1e-7)
+
+
+def test_counts_over_many_different_blocks_take_little_memory_and_are_made_once(monkeypatch):
+    """By whole Fourier transforms of every block it would be 190 MB."""
+    made = []
+    around = matching_counts._around
+    monkeypatch.setattr(matching_counts, "_around", lambda *a: made.append(a) or around(*a))
+    rng = np.random.default_rng(6)
+    blocks = Scope(rng.integers(5, 61, 2000), rng.integers(5, 61, 2000))
+    n = np.arange(blocks.max_links + 1)
+    tracemalloc.start()
+    try:
+        log_prior = Overlap().on(blocks).log_prior(n)
+        assert tracemalloc.get_traced_memory()[1] < 2e7
+    finally:
+        tracemalloc.stop()
+    assert np.diff(log_prior, 2).max() < 1  # smooth throughout
+    assert 0 < len(made) < 150
+    before = len(made)
+    assert Overlap().on(blocks).cost(5) == pytest.approx(log_prior[5] - log_prior[6])
+    assert len(made) == before
 
 
 def test_cost_of_a_link_under_the_flat_overlap_prior():
