@@ -5,20 +5,31 @@ Levels run from 1 (worst) to k (best); 0 is kept for missing (Section 2 of the p
 
 from __future__ import annotations
 
-import datetime as dt
-import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from bayeslink.comparing.field_checks import (
+    Columns,
+    check_text,
+    checked_bands,
+    checked_bounds,
+    checked_columns,
+    checked_cuts,
+    checked_days,
+    checked_flag,
+    checked_formats,
+    checked_missing,
+    checked_name,
+    checked_normalisation,
+    checked_prior,
+    numbers,
+)
 from bayeslink.errors import SettingsError
+from bayeslink.plain import plain
 
-NORMALISATIONS = ("unicode", "case", "accents", "punctuation", "space")
 DEFAULT_NORMALISATION = ("unicode", "case", "space")
-
-Columns = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +50,7 @@ class Field:
     m_prior: tuple[float, ...]
     u_prior: tuple[float, ...]
     options: Mapping[str, Any]
-    settings: Mapping[str, Any]  # the call that made it, for link.toml
+    settings: Mapping[str, Any]  # the call that made it, as plain data for link.toml
 
     @property
     def n_levels(self) -> int:
@@ -115,11 +126,11 @@ def numeric(
     Values that are no number or lie outside `valid` (default: negative ones) count as missing.
     Other parameters as for `exact`.
     """
-    cuts = _checked_cuts(column, cuts, rising=True)
-    low, high = _bounds(column, valid)
+    cuts = checked_cuts(column, cuts, rising=True)
+    relative = checked_flag(column, "relative", relative)
     unit = " of the larger" if relative else ""
     labels = _distance_labels(cuts, "difference", unit)
-    own = {"cuts": cuts, "relative": relative, "valid": (low, high)}
+    own = {"cuts": cuts, "relative": relative, "valid": checked_bounds(column, valid)}
     return _field("numeric", column, labels[:-1], labels[-1], cuts, common, own, own)
 
 
@@ -127,7 +138,7 @@ def date(
     column: str,
     cuts: Sequence[float] = (0, 30),
     *,
-    format: str | tuple[str, str] | None = None,
+    format: str | tuple[str | None, str | None] | None = None,
     swapped: bool = True,
     one_digit: bool = True,
     valid: tuple[str, str] = ("1800-01-01", "2099-12-31"),
@@ -138,29 +149,22 @@ def date(
     From best to worst: equal (within the first cut); day and month swapped; one digit of
     YYYYMMDD wrong; within the further cuts; further apart.
 
-    `format` is a `strptime` format such as "%d/%m/%Y", or one for each file. Without it only
-    ISO dates (1980-02-01) are read, and any other form is an error rather than a guess. Dates
-    that do not exist or lie outside `valid` count as missing. Other parameters as for `exact`.
+    `format` is a `strptime` format such as "%d/%m/%Y", or one for each file. Without it, or where
+    one of the two is None (or ""), only ISO dates (1980-02-01) are read, and any other form is an
+    error rather than a guess. Dates that do not exist or lie outside `valid` count as missing.
+    Other parameters as for `exact`.
     """
-    cuts = _checked_cuts(column, cuts, rising=True)
+    cuts = checked_cuts(column, cuts, rising=True)
     labels = _distance_labels(cuts, "apart", " days")
+    swapped = checked_flag(column, "swapped", swapped)
+    one_digit = checked_flag(column, "one_digit", one_digit)
     slips = (("one digit wrong", one_digit), ("day and month swapped", swapped))
     lower = [*labels[:-1], *(label for label, on in slips if on)]
-    formats = tuple(format) if isinstance(format, (tuple, list)) else (format, format)
-    _check_date_settings(column, formats, valid)
-    own = {
-        "cuts": cuts,
-        "format": format,
-        "swapped": swapped,
-        "one_digit": one_digit,
-        "valid": tuple(valid),
-    }
-    options = {
-        "formats": formats,
-        "swapped": swapped,
-        "one_digit": one_digit,
-        "valid": tuple(valid),
-    }
+    formats = checked_formats(column, format)
+    shared = {"swapped": swapped, "one_digit": one_digit, "valid": checked_days(column, valid)}
+    one = formats[0] if formats[0] == formats[1] else tuple(form or "" for form in formats)
+    own = {"cuts": cuts, **({"format": one} if one else {}), **shared}
+    options = {"formats": formats, **shared}
     return _field("date", column, lower, labels[-1], cuts, common, own, options)
 
 
@@ -173,8 +177,9 @@ def geo(
     Other parameters as for `exact`; `bands` does not apply.
     """
     _refuse_bands("geo", common)
-    cuts = _checked_cuts(latitude, cuts, rising=True)
+    cuts = checked_cuts(latitude, cuts, rising=True)
     labels = _distance_labels(cuts, "distance", " km")
+    check_text("geo", "longitude", longitude)
     common.setdefault("name", f"{latitude},{longitude}")
     own = {"cuts": cuts, "longitude": longitude}
     return _field("geo", latitude, labels[:-1], labels[-1], cuts, common, own)
@@ -188,6 +193,7 @@ def custom(
     It is called once for each pair of distinct values, never for a missing one. Values reach
     it as they are unless `normalise` is given. Other parameters as for `exact`.
     """
+    levels = plain(levels)
     if not isinstance(levels, int) or not 2 <= levels <= 250:
         raise SettingsError(
             f"custom({column!r}): levels must be a whole number from 2 to 250, got {levels!r}."
@@ -197,8 +203,9 @@ def custom(
     _refuse_bands("custom", common)
     common.setdefault("normalise", ())
     labels = [f"level {h}" for h in range(1, levels)]
-    own = {"function": function, "levels": levels}
-    return _field("custom", column, labels, f"level {levels}", (), common, own, own)
+    own = {"levels": levels}
+    options = {**own, "function": function}
+    return _field("custom", column, labels, f"level {levels}", (), common, own, options)
 
 
 COMPARISONS: dict[str, Callable[..., Field]] = {
@@ -240,7 +247,7 @@ def default_m_prior(n_lower: int, n_bands: int) -> tuple[float, ...]:
 def _string_distance(
     kind: str, column: str, cuts: Sequence[float], common: dict[str, Any]
 ) -> Field:
-    cuts = _checked_cuts(column, cuts, rising=True)
+    cuts = checked_cuts(column, cuts, rising=True)
     if cuts[0] != 0:
         _refuse_bands(f"{kind} with a first cut above 0", common)
     labels = _distance_labels(cuts, "distance", "")
@@ -250,7 +257,7 @@ def _string_distance(
 def _similarity(
     kind: str, word: str, column: str, cuts: Sequence[float], common: dict[str, Any]
 ) -> Field:
-    cuts = _checked_cuts(column, cuts, rising=False)
+    cuts = checked_cuts(column, cuts, rising=False)
     if cuts[0] < 1:
         _refuse_bands(f"{kind} with a first cut below 1", common)
     labels = [f"{word} < {cuts[-1]:g}", *(f"{word} ≥ {c:g}" for c in reversed(cuts))]
@@ -286,75 +293,32 @@ def _field(
                 f"{kind}({column!r}): unknown setting {key!r}.{hint} "
                 f"Allowed: {', '.join([*(own or {}), *allowed])}."
             )
-    if not isinstance(column, str) or not column:
-        raise SettingsError(f"{kind}: the column must be named by text, got {column!r}.")
-    bands = _checked_bands(column, common.get("bands") or ())
+    column = plain(column)
+    check_text(kind, "the column", column)
+    bands = checked_bands(column, common.get("bands"))
     labels = (*lower, *_band_labels(agreement, bands))
-    default_m = default_m_prior(len(lower), len(bands))
+    default_m, flat = default_m_prior(len(lower), len(bands)), (1.0,) * len(labels)
+    columns = checked_columns(kind, column, (own or {}).get("longitude"), common.get("columns"))
+    checked: dict[str, Any] = {
+        "name": checked_name(kind, column, common.get("name")),
+        "normalise": checked_normalisation(column, common.get("normalise", DEFAULT_NORMALISATION)),
+        "missing": checked_missing(column, common.get("missing")),
+        "bands": bands,
+        "m_prior": checked_prior(column, "m_prior", common.get("m_prior"), default_m),
+        "u_prior": checked_prior(column, "u_prior", common.get("u_prior"), flat),
+    }
+    said = {**checked, "columns": [c[0] if len(c) == 1 else c for c in columns]}
+    given = {key: said[key] for key, value in common.items() if value is not None}
+    settings = {"column": column, "compare": kind, **(own or {}), **given}
     return Field(
-        name=common.get("name") or column,
         kind=kind,
-        columns=_checked_columns(kind, column, (own or {}).get("longitude"), common.get("columns")),
+        columns=columns,
         labels=labels,
         cuts=tuple(cuts),
-        bands=bands,
-        normalise=_checked_normalisation(column, common.get("normalise", DEFAULT_NORMALISATION)),
-        missing=_checked_missing(column, common.get("missing")),
-        m_prior=_checked_prior(column, "m_prior", common.get("m_prior"), default_m),
-        u_prior=_checked_prior(column, "u_prior", common.get("u_prior"), (1.0,) * len(labels)),
         options=dict(options or {}),
-        settings={"column": column, "compare": kind, **(own or {}), **common},
+        settings={key: plain(value) for key, value in settings.items()},
+        **checked,
     )
-
-
-def _checked_columns(kind: str, column: str, longitude: str | None, given: Any) -> Columns:
-    if given is None:
-        names = (column,) if longitude is None else (column, longitude)
-        return names, names
-    sides = tuple((side,) if isinstance(side, str) else tuple(side) for side in given)
-    width = 1 if longitude is None else 2
-    if len(sides) != 2 or any(
-        len(s) != width or not all(isinstance(c, str) for c in s) for s in sides
-    ):
-        raise SettingsError(
-            f"{kind}({column!r}): columns takes the name in A and the name in B"
-            f"{', each as (latitude, longitude)' if width == 2 else ''}, got {given!r}."
-        )
-    return sides[0], sides[1]
-
-
-def _numbers(values: Any) -> tuple[float, ...]:
-    """As numbers; none at all if one of them is no number."""
-    try:
-        return tuple(float(value) for value in values)
-    except (TypeError, ValueError):
-        return ()
-
-
-def _checked_cuts(column: str, cuts: Sequence[float], *, rising: bool) -> tuple[float, ...]:
-    values = _numbers(cuts)
-    ordered = sorted(set(values), reverse=not rising)
-    if not values or list(values) != ordered or not all(0 <= c < math.inf for c in values):
-        order = "rising" if rising else "falling"
-        raise SettingsError(
-            f"{column!r}: cuts must be {order} numbers, none negative, best level first, "
-            f"got {cuts!r}."
-        )
-    return values
-
-
-def _checked_bands(column: str, bands: Sequence[float]) -> tuple[float, ...]:
-    values = _numbers(bands)
-    if (
-        len(values) != len(bands)
-        or list(values) != sorted(set(values), reverse=True)
-        or not all(0 < b < 1 for b in values)
-    ):
-        raise SettingsError(
-            f"{column!r}: bands must be falling shares between 0 and 1, "
-            f"such as (.01, .001), got {bands!r}."
-        )
-    return values
 
 
 def _band_labels(agreement: str, bands: tuple[float, ...]) -> list[str]:
@@ -364,78 +328,8 @@ def _band_labels(agreement: str, bands: tuple[float, ...]) -> list[str]:
     return [f"{agreement}, value > {edges[0]}", *(f"{agreement}, value ≤ {e}" for e in edges)]
 
 
-def _checked_normalisation(column: str, steps: Sequence[str]) -> tuple[str, ...]:
-    steps = (steps,) if isinstance(steps, str) else tuple(steps)
-    for step in steps:
-        if step not in NORMALISATIONS:
-            raise SettingsError(
-                f"{column!r}: unknown normalisation {step!r}. "
-                f"Allowed: {', '.join(NORMALISATIONS)}; () for none."
-            )
-    return tuple(step for step in NORMALISATIONS if step in steps)
-
-
-def _checked_missing(column: str, values: Any) -> tuple[str, ...] | None:
-    if values is None:
-        return None
-    values = (values,) if isinstance(values, str) else tuple(values)
-    if not all(isinstance(value, str) for value in values):
-        raise SettingsError(f"{column!r}: missing takes texts, such as ('NA', '999').")
-    return tuple(value.strip() for value in values)
-
-
-def _checked_prior(
-    column: str, which: str, given: Sequence[float] | None, default: tuple[float, ...]
-) -> tuple[float, ...]:
-    if given is None:
-        return default
-    values = _numbers(given)
-    if len(values) != len(default) or not all(0 < x < math.inf for x in values):
-        raise SettingsError(
-            f"{column!r}: {which} takes {len(default)} positive finite numbers, one a level from "
-            f"worst to best, got {given!r}."
-        )
-    return values
-
-
-def _bounds(column: str, valid: tuple[float | None, float | None]) -> tuple[float, float]:
-    try:
-        low, high = valid
-        low = -math.inf if low is None else float(low)
-        high = math.inf if high is None else float(high)
-    except (TypeError, ValueError):
-        low, high = 1.0, 0.0
-    if not low < high:
-        raise SettingsError(
-            f"{column!r}: valid takes (lowest, highest), either may be None, got {valid!r}."
-        )
-    return low, high
-
-
-def _check_date_settings(column: str, formats: tuple[Any, ...], valid: Any) -> None:
-    for form in formats:
-        try:
-            if form is not None:
-                dt.datetime.strptime(dt.datetime(1984, 11, 23).strftime(form), form)
-                if not {"%d", "%m"} <= set(re.findall("%.", form)) and "%j" not in form:
-                    raise ValueError
-        except (TypeError, ValueError):
-            raise SettingsError(
-                f"date({column!r}): {form!r} is no format of a whole date. "
-                "Use %d, %m and %Y, for example %d/%m/%Y, or one such format for each file."
-            ) from None
-    try:
-        first, last = (dt.date.fromisoformat(day) for day in valid)
-    except (TypeError, ValueError):
-        raise SettingsError(
-            f"date({column!r}): valid takes the first and last day as YYYY-MM-DD, got {valid!r}."
-        ) from None
-    if len(formats) != 2 or first > last:
-        raise SettingsError(f"date({column!r}): formats are one or two, and valid runs forward.")
-
-
 def _refuse_bands(kind: str, common: Mapping[str, Any]) -> None:
-    if common.get("bands"):
+    if numbers(common.get("bands")):
         raise SettingsError(
             f"{kind} has no level of exact agreement, so frequency bands do not apply. "
             "Leave bands out, or compare with exact."

@@ -35,6 +35,7 @@ from bayeslink.data.delimited import (
     write_misfits,
 )
 from bayeslink.errors import InputError, SettingsError
+from bayeslink.plain import plain, texts
 
 NOT_TEXT = {
     b"PK\x03\x04": "an Excel workbook or zip archive",
@@ -83,19 +84,23 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How to read a file. `missing` adds to the blank cells, which are always missing."""
+    """How to read a file. `missing` adds to the blank cells, which are always missing.
+
+    Options that mean the same are equal: `missing` is kept as texts without space around them,
+    each once, the blank first.
+    """
 
     encoding: str | None = None
     delimiter: str | None = None
     skip_lines: int = 0
     quarantine: str | Path | None = None
-    missing: tuple[str, ...] = ("",)
+    missing: Sequence[str] = ("",)
     table: str | None = None
 
     def __post_init__(self) -> None:
         try:
             " ".encode(self.encoding or "utf-8")
-        except (LookupError, ValueError):
+        except (LookupError, TypeError, ValueError):
             raise SettingsError(
                 f"encoding {self.encoding!r} is not known. Use a name that Python knows, such as "
                 "utf-8, cp1252, latin-1 or utf-16."
@@ -106,10 +111,16 @@ class ReadOptions:
             raise SettingsError(
                 f"delimiter must be one character such as , ; | or a tab, got {self.delimiter!r}."
             )
-        if self.skip_lines < 0:
-            raise SettingsError(f"skip_lines must be 0 or more, got {self.skip_lines!r}.")
-        if isinstance(self.missing, str):
-            raise SettingsError(f"missing must be a list of values, such as [{self.missing!r}].")
+        lines = plain(self.skip_lines)
+        if not isinstance(lines, int) or isinstance(lines, bool) or lines < 0:
+            raise SettingsError(
+                f"skip_lines must be a whole number from 0 up, got {self.skip_lines!r}."
+            )
+        words = None if isinstance(self.missing, str) else texts(self.missing)
+        if words is None:
+            raise SettingsError("missing must be a list of texts, such as ['NA', '999'].")
+        object.__setattr__(self, "skip_lines", lines)
+        object.__setattr__(self, "missing", (*dict.fromkeys(["", *(w.strip() for w in words)]),))
 
 
 DEFAULTS = ReadOptions()
@@ -241,7 +252,7 @@ def _is_blank(values: pa.Array) -> pa.Array:
 def _blank(values: pa.Array, options: ReadOptions) -> pa.Array:
     """Make null of the cells that count as missing."""
     mask = _is_blank(values)
-    if words := {word.strip() for word in options.missing} - {""}:
+    if words := {*options.missing} - {""}:
         known = pa.array(sorted(words), TEXT)
         mask = pc.or_(mask, pc.is_in(pc.utf8_trim_whitespace(values), value_set=known))
     return pc.if_else(mask, pa.scalar(None, TEXT), values) if pc.any(mask).as_py() else values

@@ -90,7 +90,7 @@ def _block_field(names: Sides) -> Field:
 
 def as_list(block: Any) -> list[Sides]:
     """Blocking keys as a list, each as one name or two."""
-    return [block] if isinstance(block, str) else list(block or ())
+    return [block] if isinstance(block, str) else list(() if block is None else block)
 
 
 def read_options(
@@ -100,7 +100,6 @@ def read_options(
     if missing is not None:
         if read is not None:
             raise SettingsError("give missing or read=ReadOptions(missing=…), not both.")
-        values = (missing,) if isinstance(missing, str) else tuple(missing)
-        read = ReadOptions(missing=("", *(v for v in values if v != "")))
+        read = ReadOptions(missing=[missing] if isinstance(missing, str) else missing)
     read = read or ReadOptions()
     return (read, read) if isinstance(read, ReadOptions) else read

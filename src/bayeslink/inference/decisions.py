@@ -67,11 +67,14 @@ class Loss:
                     f"{name} must be a finite number of at least 0, got {value!r}. It is what one "
                     "such error costs; leave it out for the balanced loss, 1, 1 and 2."
                 )
+            object.__setattr__(self, name, float(value))
         if self.reject is not None and not (_is_finite(self.reject) and self.reject > 0):
             raise SettingsError(
                 f"reject must be a finite number above 0, got {self.reject!r}. It is what the "
                 "review of one record costs; leave it out to have every record decided."
             )
+        if self.reject is not None:
+            object.__setattr__(self, "reject", float(self.reject))
 
 
 BALANCED = Loss()

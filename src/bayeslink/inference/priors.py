@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from scipy.special import betaln, gammaln, logsumexp
@@ -26,11 +27,12 @@ class Penalty:
     theta: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.theta, (int, float)) or not math.isfinite(self.theta):
+        if not isinstance(self.theta, Real) or not math.isfinite(self.theta):
             raise SettingsError(
                 f"theta must be a finite number, got {self.theta!r}. It is the cost of one link "
                 "in natural-log units; leave it out to have it follow from the overlap prior."
             )
+        object.__setattr__(self, "theta", float(self.theta))
 
     def on(self, scope: Scope) -> LinkPrior:
         return LinkPrior(scope, lambda n: np.asarray(-self.theta * n, np.float64))
@@ -45,11 +47,12 @@ class Overlap:
 
     def __post_init__(self) -> None:
         for name, value in (("alpha", self.alpha), ("beta", self.beta)):
-            if not isinstance(value, (int, float)) or not 0 < value < math.inf:
+            if not isinstance(value, Real) or not 0 < value < math.inf:
                 raise SettingsError(
                     f"Overlap: {name} must be positive and finite, got {value!r}. "
                     "Overlap(1, 1) is flat; Overlap(20, 80) expects about 20 % matched."
                 )
+            object.__setattr__(self, name, float(value))
 
     def on(self, scope: Scope) -> LinkPrior:
         smaller = int(min(scope.sizes_a.sum(), scope.sizes_b.sum()))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import bayeslink as bl
 from bayeslink.comparing.comparisons import level_matrix, normalise, normalise_texts
 from bayeslink.comparing.dictionaries import build_dictionary, encode
-from bayeslink.comparing.fields import NORMALISATIONS
+from bayeslink.comparing.field_checks import NORMALISATIONS
 from bayeslink.errors import InputError, SettingsError
 from tests import oracles
 

@@ -1,0 +1,166 @@
+"""What the settings of a field may be: each is checked and made a tuple of plain Python values.
+
+Arrays and numbers of NumPy and its kin are taken wherever lists and numbers are.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from typing import Any
+
+from bayeslink.errors import SettingsError
+from bayeslink.plain import is_text, plain, texts
+
+NORMALISATIONS = ("unicode", "case", "accents", "punctuation", "space")
+
+Columns = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def check_text(kind: str, what: str, value: Any) -> None:
+    if not is_text(value) or not value:
+        raise SettingsError(f"{kind}: {what} must be named by text, got {value!r}.")
+
+
+def checked_name(kind: str, column: str, given: Any) -> str:
+    name: str = plain(given) or column
+    check_text(kind, f"the field {column!r}", name)
+    return name
+
+
+def checked_flag(column: str, which: str, given: Any) -> bool:
+    flag = plain(given)
+    if not isinstance(flag, bool):
+        raise SettingsError(f"{column!r}: {which} must be true or false, got {given!r}.")
+    return flag
+
+
+def checked_columns(kind: str, column: str, longitude: str | None, given: Any) -> Columns:
+    names = (column,) if longitude is None else (column, longitude)
+    if given is None:
+        return names, names
+    sides = plain(given)
+    if isinstance(sides, list) and len(sides) == 2:
+        a, b = map(texts, sides)
+        if a and b and len(a) == len(b) == len(names):
+            return a, b
+    raise SettingsError(
+        f"{kind}({column!r}): columns takes the name in A and the name in B"
+        f"{', each as (latitude, longitude)' if longitude else ''}, got {given!r}."
+    )
+
+
+def numbers(values: Any) -> tuple[float, ...] | None:
+    """As numbers; None if one of them is no number."""
+    try:
+        return None if isinstance(values, str) else tuple(float(value) for value in plain(values))
+    except (TypeError, ValueError):
+        return None
+
+
+def checked_cuts(column: str, given: Any, *, rising: bool) -> tuple[float, ...]:
+    cuts = numbers(given)
+    ordered = sorted(set(cuts or ()), reverse=not rising)
+    if not cuts or list(cuts) != ordered or not all(0 <= c < math.inf for c in cuts):
+        order = "rising" if rising else "falling"
+        raise SettingsError(
+            f"{column!r}: cuts must be {order} numbers, none negative, best level first, "
+            f"got {given!r}."
+        )
+    return cuts
+
+
+def checked_bands(column: str, given: Any) -> tuple[float, ...]:
+    bands = () if given is None else numbers(given)
+    if (
+        bands is None
+        or list(bands) != sorted(set(bands), reverse=True)
+        or not all(0 < b < 1 for b in bands)
+    ):
+        raise SettingsError(
+            f"{column!r}: bands must be falling shares between 0 and 1, "
+            f"such as (.01, .001), got {given!r}."
+        )
+    return bands
+
+
+def checked_normalisation(column: str, given: Any) -> tuple[str, ...]:
+    steps = texts(given)
+    wrong = [step for step in steps or () if step not in NORMALISATIONS]
+    if steps is None or wrong:
+        raise SettingsError(
+            f"{column!r}: unknown normalisation {wrong[0] if wrong else given!r}. "
+            f"Allowed: {', '.join(NORMALISATIONS)}; () for none."
+        )
+    return tuple(step for step in NORMALISATIONS if step in steps)
+
+
+def checked_missing(column: str, given: Any) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    values = texts(given)
+    if values is None:
+        raise SettingsError(f"{column!r}: missing takes texts, such as ('NA', '999').")
+    return tuple(value.strip() for value in values)
+
+
+def checked_prior(
+    column: str, which: str, given: Any, default: tuple[float, ...]
+) -> tuple[float, ...]:
+    if given is None:
+        return default
+    prior = numbers(given)
+    if prior is None or len(prior) != len(default) or not all(0 < x < math.inf for x in prior):
+        raise SettingsError(
+            f"{column!r}: {which} takes {len(default)} positive finite numbers, one a level from "
+            f"worst to best, got {given!r}."
+        )
+    return prior
+
+
+def checked_bounds(column: str, valid: Any) -> tuple[float, float]:
+    try:
+        low, high = plain(valid)
+        low = -math.inf if low is None else float(low)
+        high = math.inf if high is None else float(high)
+    except (TypeError, ValueError):
+        low, high = 1.0, 0.0
+    if not low < high:
+        raise SettingsError(
+            f"{column!r}: valid takes (lowest, highest), either may be None, got {valid!r}."
+        )
+    return low, high
+
+
+def checked_formats(column: str, given: Any) -> tuple[str | None, str | None]:
+    formats = plain(given)
+    formats = formats if isinstance(formats, list) else [formats, formats]
+    if len(formats) != 2:
+        raise SettingsError(f"date({column!r}): give one format, or one for A and one for B.")
+    for form in formats:
+        try:
+            if form is not None and form != "":
+                dt.datetime.strptime(dt.datetime(1984, 11, 23).strftime(form), form)
+                parts = set(re.findall("%.", form))
+                if not is_text(form) or not ({"%d", "%m"} <= parts or "%j" in parts):
+                    raise ValueError
+        except (TypeError, ValueError):
+            raise SettingsError(
+                f"date({column!r}): {form!r} is no format of a whole date. "
+                "Use %d, %m and %Y, for example %d/%m/%Y, or one such format for each file."
+            ) from None
+    return formats[0] or None, formats[1] or None
+
+
+def checked_days(column: str, valid: Any) -> tuple[str, str]:
+    """The first and the last day, given as texts or dates."""
+    try:
+        first, last = (dt.date.fromisoformat(str(day)) for day in plain(valid))
+    except (TypeError, ValueError):
+        raise SettingsError(
+            f"date({column!r}): valid takes the first and last day as YYYY-MM-DD, got {valid!r}."
+        ) from None
+    if first > last:
+        raise SettingsError(f"date({column!r}): valid runs from {last} back to {first}: turn it.")
+    return first.isoformat(), last.isoformat()
