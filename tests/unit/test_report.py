@@ -16,6 +16,7 @@ from click.testing import CliRunner
 import bayeslink as bl
 from bayeslink import plots
 from bayeslink.cli import main
+from bayeslink.errors import InputError
 from bayeslink.report import charts, curves
 from bayeslink.report.page import report
 from bayeslink.report.svg import escape, ticks
@@ -171,6 +172,36 @@ def test_a_point_estimate_has_a_report_without_probabilities(files, tmp_path):
     page = Page(text_of(run, tmp_path))
     assert page.sections == ["fields", "patterns", "prior", "examples", "repeat"]
     assert "point estimate: it says nothing about how sure" in page.text
+
+
+@pytest.mark.parametrize(
+    ("prior", "data", "words"),
+    [
+        (
+            bl.Overlap(np.float64(2.5), np.int64(7)),
+            {"kind": "overlap", "alpha": 2.5, "beta": 7.0},
+            "Beta(2.5, 7) prior, with a mean of 26%",
+        ),
+        (
+            bl.Penalty(np.float32(6.5)),
+            {"kind": "penalty", "theta": 6.5},
+            "Each link costs θ = 6.50",
+        ),
+    ],
+)
+def test_the_prior_is_stored_as_data_and_told_by_the_report(prior, data, words, tmp_path):
+    files = bl.simulate(60, seed=1)
+    fields = [bl.exact("gname"), bl.exact("fname"), bl.exact("dob")]
+    run = bl.link(files.a, files.b, fields, prior=prior, point=True)
+    run.save(tmp_path / "run")
+    summary = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert summary["prior"] == data == run.summary()["prior"]
+    for source in (run, tmp_path / "run"):
+        assert words in report(source, tmp_path / "report.html").read_text()
+    summary["prior"] = repr(prior)  # as earlier versions had it
+    (tmp_path / "run" / "run.json").write_text(json.dumps(summary))
+    with pytest.raises(InputError, match="earlier version"):
+        report(tmp_path / "run", tmp_path / "report.html")
 
 
 def test_a_run_within_a_blocking_key(files, tmp_path):

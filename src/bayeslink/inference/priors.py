@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from scipy.special import betaln, gammaln, logsumexp
@@ -67,6 +68,15 @@ class Overlap:
 
 
 LinkCountPrior = Penalty | Overlap
+
+
+def as_data(prior: LinkCountPrior) -> dict[str, Any]:
+    """The prior as a file can hold it.
+
+    >>> as_data(Penalty(2))
+    {'kind': 'penalty', 'theta': 2.0}
+    """
+    return {"kind": type(prior).__name__.lower(), **asdict(prior)}
 
 
 @dataclass(frozen=True, slots=True)

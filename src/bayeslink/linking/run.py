@@ -15,6 +15,7 @@ from bayeslink.inference.model import Parameters
 from bayeslink.inference.penalized import PenalizedFit
 from bayeslink.inference.posterior import Posterior
 from bayeslink.inference.posthoc import Blocks
+from bayeslink.inference.priors import as_data
 from bayeslink.pairs.source import PairSource, Plan
 from bayeslink.pairs.tables import in_kind, pair_values
 from bayeslink.results.explanation import Explanation, explain_pair
@@ -116,7 +117,7 @@ class Run:
             "n_pairs": pairs.n_pairs,
             "n_links": self.n_links,
             "theta": self.theta,
-            "prior": repr(fit.prior),
+            "prior": as_data(fit.prior),
             "search": None if self.plan is None else self.plan.summary(),
             **self._posterior_summary(),
             "point_estimate": {

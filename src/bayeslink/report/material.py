@@ -103,6 +103,8 @@ def _from_directory(folder: Path) -> Material:
     summary = store.read_summary(folder)
     if not isinstance(summary, dict) or "point_estimate" not in summary:
         raise _no_run(folder / "run.json", "it was not written by bayeslink")
+    if not isinstance(summary.get("prior"), dict):
+        raise _no_run(folder / "run.json", "an earlier version of bayeslink wrote it; link again")
     sampled = "chains" in summary
     try:
         settings = (folder / "link.toml").read_text("utf-8")

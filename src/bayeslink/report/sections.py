@@ -363,9 +363,9 @@ def _prior_in_words(s: dict[str, Any], counts: Counts) -> str:
         " A pair needs a weight above that to be more likely a link than not, before rivals are "
         "considered."
     )
-    if given.startswith("Penalty"):
+    if given["kind"] == "penalty":
         return f"Each link costs {cost}, as set.{meaning}"
-    alpha, beta = (float(part.split("=")[1]) for part in given[8:-1].split(","))
+    alpha, beta = given["alpha"], given["beta"]
     flat = (
         f", flat: any number of links from 0 to {counts(min(s['n_a'], s['n_b']))} was as likely "
         "before the data"
