@@ -95,15 +95,22 @@ def read_delimited(
 def write_misfits(
     target: Path, path: Path, misfits: Sequence[tuple[int, int]], encoding: str | None
 ) -> None:
-    """Copy the rows set aside to `target`: line number, tab, the row as it stands in the file."""
+    """Copy the rows set aside to `target`: line number, tab, the row as it stands in the file.
+
+    A file that holds just these rows is left as it is, so that a run can be repeated.
+    """
     lines = chain.from_iterable(_line_blocks(path, encoding, hashlib.sha256(), str(path)))
-    at = 0
+    rows, at = [], 0
+    for first, span in misfits:
+        text = "".join(islice(lines, first - 1 - at, first - 1 - at + span))
+        at = first - 1 + span
+        rows.append(f"{first}\t{text.rstrip(chr(13) + chr(10))}\n")
+    content = "".join(rows).encode()
     try:
-        with target.open("x", encoding="utf-8", newline="") as out:
-            for first, span in misfits:
-                text = "".join(islice(lines, first - 1 - at, first - 1 - at + span))
-                at = first - 1 + span
-                out.write(f"{first}\t{text.rstrip(chr(13) + chr(10))}\n")
+        if target.is_file() and target.read_bytes() == content:
+            return
+        with target.open("xb") as out:
+            out.write(content)
     except OSError as error:
         raise OutputError(
             f"The quarantine file {str(target)!r} cannot be written ({error.strerror}). It must be "

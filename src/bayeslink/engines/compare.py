@@ -8,7 +8,7 @@ from typing import Any
 from bayeslink.comparing.fields import Field, exact
 from bayeslink.data.records import ReadOptions, Records, read_records
 from bayeslink.engines.local import LocalPairs
-from bayeslink.errors import SettingsError
+from bayeslink.errors import OutputError, SettingsError
 from bayeslink.memory import Memory, parse_memory
 
 Progress = Callable[[str], None]
@@ -62,6 +62,7 @@ def compare(
         )
         codes = 2 * 4 * len(columns) * len(records[side])
         room.take("the records read so far", records[side].nbytes + codes)
+    _refuse_shared_quarantine(records, options)
     progress(f"comparing values. {room}")
     return LocalPairs(records[0], records[1], fields, keys, threads, room)
 
@@ -103,3 +104,12 @@ def read_options(
         read = ReadOptions(missing=[missing] if isinstance(missing, str) else missing)
     read = read or ReadOptions()
     return (read, read) if isinstance(read, ReadOptions) else read
+
+
+def _refuse_shared_quarantine(records: Sequence[Records], options: Sequence[ReadOptions]) -> None:
+    aside = {str(side.quarantine) for side in options}
+    if len(aside) == 1 and all(side.quarantined for side in records):
+        raise OutputError(
+            f"both files have rows to set aside, in one file, {aside.pop()!r}. Name a file for "
+            "each: --quarantine twice (quarantine= in a ReadOptions of each)."
+        )

@@ -139,6 +139,16 @@ def test_5_quarantine_file_only_when_needed_and_never_overwritten(write, tmp_pat
     assert aside.read_text() == "kept"
 
 
+def test_5_a_quarantine_file_with_the_same_rows_is_left_as_it_is(write, tmp_path):
+    aside, path = tmp_path / "aside.txt", write("id,name\n1,a\n2\n")
+    for _ in range(2):
+        assert read(path, quarantine=aside).quarantined == 1
+        assert aside.read_bytes() == b"3\t2\n"
+    with pytest.raises(OutputError, match="quarantine"):
+        read(write("id,name\n1,a\n2\n3\n"), quarantine=aside)
+    assert aside.read_bytes() == b"3\t2\n"
+
+
 def test_5_no_quarantine_file_is_left_by_a_refused_input(write, tmp_path):
     aside = tmp_path / "aside.txt"
     refused(write("id,name\n1,a\n1,b\n2\n"), quarantine=aside)
