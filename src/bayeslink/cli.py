@@ -165,7 +165,8 @@ def link(
     """Link the files A and B and write the results to OUT."""
     with _progress() as progress:
         from bayeslink.linking.link import link as link_files
-        from bayeslink.results.settings import from_flags, link_arguments, load
+        from bayeslink.results.link_toml import load
+        from bayeslink.results.settings import from_flags, link_arguments
 
         settings = {**(load(config) if config else {}), **from_flags(flags)}
         output = output or settings.get("output")

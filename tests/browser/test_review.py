@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-import shutil
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,7 +12,7 @@ from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.review.material import open_run
 from bayeslink.review.screen import in_order
 from tests.unit.test_report import HOSTILE
-from tests.unit.test_review import FIELDS, Server
+from tests.unit.test_review import FIELDS, Server, copied
 
 pytest.importorskip("playwright.sync_api")
 
@@ -29,7 +28,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def run(made, tmp_path):
-    return shutil.copytree(made, tmp_path / "run")
+    return copied(made, tmp_path)
 
 
 @pytest.fixture

@@ -43,10 +43,15 @@ def made(tmp_path_factory):
     return folder / "run"
 
 
+def copied(made, folder):
+    """A copy without judgements, and of the files beside it, to which its link.toml leads."""
+    shutil.copytree(made.parent / "data", folder / "data")
+    return shutil.copytree(made, folder / "run")
+
+
 @pytest.fixture
 def run(made, tmp_path):
-    """A copy without judgements."""
-    return shutil.copytree(made, tmp_path / "run")
+    return copied(made, tmp_path)
 
 
 @pytest.fixture
@@ -185,19 +190,13 @@ def test_the_version_changes_with_a_value_and_only_there(made):
     assert open_run(made).version("1") == material.version("1")
 
 
-def test_a_changed_file_is_refused(run, tmp_path):
-    data = shutil.copytree(_data(run), tmp_path / "copy")
-    settings = (run / "link.toml").read_text()
-    (run / "link.toml").write_text(settings.replace(str(_data(run)), str(data)))
+def test_a_changed_file_is_refused(run):
+    b = run.parent / "data" / "b.csv"
     open_run(run)
-    with (data / "b.csv").open("a") as file:
-        file.write((data / "b.csv").read_text().splitlines()[-1].replace("B0", "C0") + "\n")
+    with b.open("a") as file:
+        file.write(b.read_text().splitlines()[-1].replace("B0", "C0") + "\n")
     with pytest.raises(InputError, match=r"input B, .*b\.csv, has changed.* 400 records"):
         open_run(run)
-
-
-def _data(run):
-    return Path(re.search(r'a = "(.*)"', (run / "link.toml").read_text())[1]).parent
 
 
 def test_what_cannot_be_reviewed_says_why(tmp_path, made):
@@ -206,7 +205,7 @@ def test_what_cannot_be_reviewed_says_why(tmp_path, made):
     bl.link(files.a, files.b, FIELDS, **options).save(tmp_path / "tables")
     with pytest.raises(InputError, match="came from Python"):
         open_run(tmp_path / "tables")
-    data = _data(made)
+    data = made.parent / "data"
     bl.link(data / "a.csv", data / "b.csv", FIELDS, point=True).save(tmp_path / "point")
     with pytest.raises(InputError, match="without --point"):
         open_run(tmp_path / "point")
@@ -215,7 +214,7 @@ def test_what_cannot_be_reviewed_says_why(tmp_path, made):
 
 
 def test_custom_fields_blocking_keys_and_further_columns_are_shown(tmp_path, made):
-    data = _data(made)
+    data = made.parent / "data"
     fields = [
         bl.custom("gname", lambda x, y: 1 + 2 * (x == y), levels=3, m_prior=(1, 1, 2)),
         bl.levenshtein("fname"),
@@ -554,7 +553,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(made, tmp_path_factory):
-    run = shutil.copytree(made, tmp_path_factory.mktemp("served") / "run")
+    run = copied(made, tmp_path_factory.mktemp("served"))
     server = Server(run)
     server.look()
     yield server
@@ -719,6 +718,15 @@ def test_a_path_with_stray_bytes_is_shown():
     assert "n-reviewed" in command
 
 
+def test_a_run_reviewed_from_its_own_directory_is_linked_again_beside_it(tmp_path, monkeypatch):
+    (tmp_path / "run").mkdir()
+    monkeypatch.chdir(tmp_path / "run")
+    for folder in (".", "../run/../run/."):
+        command = Rerun(Path(folder)).state()["command"]
+        output = tmp_path / "run" / command.split()[-1]
+        assert output.resolve() == tmp_path / "run-reviewed"
+
+
 def test_a_token_for_a_browser_is_good_for_once():
     gate = Gate(None, 1, lambda line: None)
     once = gate.token_for_once
@@ -729,7 +737,7 @@ def test_a_token_for_a_browser_is_good_for_once():
 
 
 def test_a_review_from_start_to_end(made, tmp_path):
-    run = shutil.copytree(made, tmp_path / "run")
+    run = copied(made, tmp_path)
     server = Server(run, "--show", "postcode")
     server.look()
     assert server.tell("/api/judge").status == 200
@@ -756,7 +764,7 @@ def test_a_port_in_use_says_so(server):
 
 
 def test_linking_again_takes_the_judgements_in(made, tmp_path):
-    run = shutil.copytree(made, tmp_path / "run")
+    run = copied(made, tmp_path)
     server = Server(run)
     try:
         server.look()

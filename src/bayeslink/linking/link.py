@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -112,6 +113,7 @@ def link(
         "chains": chains,
         "loss": loss,
         "seed": seed,
+        "started_in": os.getcwd(),  # from which the paths lead
     }
     if point:
         table, warnings = _point_table(pairs, fit), _point_warnings(fit)

@@ -19,8 +19,7 @@ from bayeslink.errors import BayeslinkError, InputError
 from bayeslink.inference.penalized import PenaltyPath, penalty_path
 from bayeslink.pairs.source import PairSource
 from bayeslink.pairs.tables import pair_values
-from bayeslink.results import settings as toml
-from bayeslink.results import store
+from bayeslink.results import link_toml, store
 
 if TYPE_CHECKING:
     from bayeslink.linking.run import Run
@@ -93,7 +92,7 @@ def _from_run(run: Run) -> Material:
         parameters=store.parameter_table(run),
         pairs=run.candidates() if post else None,
         draws=store.draw_table(post) if post else None,
-        settings=toml.dump({**run.settings, **toml.settings_of_reading(run.settings["read"])}),
+        settings=link_toml.dump(run.settings),
         values=lambda wanted: pair_values(pairs, pairs.find(wanted)),
         path=_path(pairs, run.theta) if pairs.n_pairs <= FEW_PAIRS else None,
     )

@@ -3,48 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 from bayeslink.comparing.fields import COMPARISONS, Field
 from bayeslink.data.records import ReadOptions
-from bayeslink.errors import InputError, SettingsError
+from bayeslink.errors import SettingsError
 from bayeslink.inference.decisions import Loss
 from bayeslink.inference.priors import LinkCountPrior, Overlap, Penalty
+from bayeslink.plain import texts
 
-# key -> the types it takes
-KEYS: dict[str, tuple[type, ...]] = {
-    "a": (str,),
-    "b": (str,),
-    "id": (str, list),
-    "fields": (list,),
-    "block": (list, str),
-    "labels": (str,),
-    "theta": (int, float),
-    "overlap": (list,),
-    "missing": (list, str),
-    "encoding": (str, list),
-    "delimiter": (str, list),
-    "skip_lines": (int, list),
-    "table": (str, list),
-    "quarantine": (str, list),
-    "point": (bool,),
-    "w0": (int, float),
-    "draws": (int,),
-    "tune": (int,),
-    "chains": (int,),
-    "loss": (dict,),
-    "seed": (int,),
-    "threads": (int,),
-    "memory": (str, int),
-    "output": (str,),
+SAMPLING_KEYS = ("point", "w0", "draws", "tune", "chains", "seed")
+READ_KEYS = ("encoding", "delimiter", "skip_lines", "table", "quarantine")
+TYPE_NAMES = {
+    str: "text",
+    list: "a list",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    dict: "a table",
 }
-_SAMPLING_KEYS = ("point", "w0", "draws", "tune", "chains", "seed")
-_READ_KEYS = ("encoding", "delimiter", "skip_lines", "table", "quarantine")
 
 
 def parse_on(text: str) -> Field:
@@ -118,9 +97,6 @@ def field_from(entry: Mapping[str, Any]) -> Field:
     column = arguments.pop("column", None)
     if not isinstance(column, str) or not column:
         raise SettingsError(f'a {kind} field names no column. Say column = "…".')
-    for key in ("columns", "valid", "format"):
-        if isinstance(arguments.get(key), list):
-            arguments[key] = tuple(arguments[key])
     try:
         if kind == "geo":
             return COMPARISONS[kind](column, arguments.pop("longitude", "longitude"), **arguments)
@@ -129,42 +105,11 @@ def field_from(entry: Mapping[str, Any]) -> Field:
         raise SettingsError(f"{kind} field {column!r}: {error}") from None
 
 
-def load(path: str | Path) -> dict[str, Any]:
-    """Read a link.toml, checking every key and type. Labels are looked for next to it."""
-    try:
-        settings = tomllib.loads(Path(path).read_text("utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}. Check the path.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} is not valid TOML: {error}.") from None
-    for key, value in settings.items():
-        if key not in KEYS:
-            near = get_close_matches(key, KEYS, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise SettingsError(f"{path}: unknown key {key!r}.{hint} Allowed: {', '.join(KEYS)}.")
-        if not isinstance(value, KEYS[key]) or (isinstance(value, bool) and key != "point"):
-            wanted = " or ".join(_TYPE_NAMES[t] for t in KEYS[key])
-            raise SettingsError(f"{path}: {key} must be {wanted}, got {type(value).__name__}.")
-    if "labels" in settings:
-        settings["labels"] = str(Path(path).parent / settings["labels"])
-    return settings
-
-
-_TYPE_NAMES = {
-    str: "text",
-    list: "a list",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    dict: "a table",
-}
-
-
 def link_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Keyword arguments of `bayeslink.linking.link` from checked settings."""
     arguments: dict[str, Any] = {
         key: settings[key]
-        for key in ("a", "b", "labels", "threads", "memory", *_SAMPLING_KEYS)
+        for key in ("a", "b", "labels", "threads", "memory", *SAMPLING_KEYS)
         if key in settings
     }
     if settings.get("loss"):
@@ -172,8 +117,7 @@ def link_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
     fields = [f if isinstance(f, Field) else field_from(f) for f in settings.get("fields", ())]
     arguments["fields"] = fields
     if "id" in settings:
-        given = settings["id"]
-        arguments["id"] = None if given is None or given == [] else _one_or_two("id", given)
+        arguments["id"] = _id(settings["id"])
     block = settings.get("block", [])
     arguments["block"] = [
         _one_or_two("block", part) for part in ([block] if isinstance(block, str) else block)
@@ -203,13 +147,10 @@ def _loss(given: Mapping[str, Any]) -> Loss:
 
 
 def read_options(settings: Mapping[str, Any]) -> tuple[ReadOptions, ReadOptions]:
-    """Reading options for A and for B; each setting is for both, or a list of two."""
-    missing = settings.get("missing", [])
-    values = [missing] if isinstance(missing, str) else missing
-    if not all(isinstance(value, str) for value in values):
-        raise SettingsError('missing takes texts, such as ["NA", "999"].')
-    sides: list[dict[str, Any]] = [{}, {}]
-    for key in _READ_KEYS:
+    """Reading options for A and for B; each setting is for both, or for one each."""
+    words = _missing(settings.get("missing", []))
+    sides: list[dict[str, Any]] = [{"missing": side} for side in words]
+    for key in READ_KEYS:
         if settings.get(key) is None:
             continue
         given = settings[key]
@@ -219,21 +160,43 @@ def read_options(settings: Mapping[str, Any]) -> tuple[ReadOptions, ReadOptions]
         wanted = int if key == "skip_lines" else str
         for side, value in zip(sides, pair, strict=True):
             if not isinstance(value, wanted):
-                raise SettingsError(f"{key} must be {_TYPE_NAMES[wanted]}, got {value!r}.")
-            side[key] = value
-    declared = ("", *(v for v in values if v != ""))
-    a, b = (ReadOptions(missing=declared, **side) for side in sides)
+                raise SettingsError(f"{key} must be {TYPE_NAMES[wanted]}, got {value!r}.")
+            if value != "":  # none on this side
+                side[key] = value
+    a, b = (ReadOptions(**side) for side in sides)
     return a, b
 
 
+def _missing(given: Any) -> list[tuple[str, ...]]:
+    """The missing values of A and of B: the same texts, or a table of those of a and of b."""
+    apart = isinstance(given, Mapping) and given.keys() <= {"a", "b"}
+    sides = [texts(given.get(side, []) if apart else given) for side in "ab"]
+    found = [side for side in sides if side is not None]
+    if len(found) < 2 or (isinstance(given, Mapping) and not apart):
+        raise SettingsError(
+            'missing takes texts, such as ["NA", "999"], or those of each file, such as '
+            '{a = ["NA"], b = ["999"]}.'
+        )
+    return found
+
+
+def _id(given: Any) -> Any:
+    """The id column of both files, or of each; None, in link.toml [], where there is none."""
+    if given is None or given == []:
+        return None
+    if isinstance(given, (list, tuple)) and [] in given and len(given) == 2:
+        a, b = (_id(part) for part in given)
+        return a, b
+    return _one_or_two("id", given)
+
+
 def _one_or_two(key: str, value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        if len(value) == 1:
-            return value[0]
-        if len(value) != 2 or not all(isinstance(v, str) for v in value):
-            raise SettingsError(f"{key} takes one column name, or the name in A and in B.")
-        return tuple(value)
-    return value
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
+        names = []
+    if not 1 <= len(names) <= 2:
+        raise SettingsError(f"{key} takes one column name, or the name in A and in B.")
+    return names[0] if len(names) == 1 else tuple(names)
 
 
 # --- flags ------------------------------------------------------------------------------------
@@ -271,73 +234,3 @@ def from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
         if flags[key]:
             given[key] = list(flags[key]) if len(flags[key]) > 1 else flags[key][0]
     return given
-
-
-# --- writing ----------------------------------------------------------------------------------
-
-
-def dump(settings: Mapping[str, Any]) -> str:
-    """The settings of a run as link.toml, which `bayeslink link --config` reads back."""
-    lines = []
-    for key in ("a", "b", "id", "block", "labels", *_SAMPLING_KEYS, "missing", *_READ_KEYS):
-        value = settings.get(key)
-        if key == "id" and value is None:
-            lines.append("id = []  # the rows are numbered")
-        elif value is not None and value is not False and not _is_empty(value):
-            line = f"{key} = {_toml(value)}"
-            if not _is_utf8(line):  # a path with stray bytes, which TOML cannot hold
-                line = "# " + line.encode("utf-8", "backslashreplace").decode()
-            lines.append(line)
-    prior = settings["prior"]
-    if isinstance(prior, Penalty):
-        lines.append(f"theta = {_toml(prior.theta)}")
-    else:
-        lines.append(f"overlap = {_toml([prior.alpha, prior.beta])}")
-    if settings.get("loss") is not None:
-        costs = dataclasses.asdict(settings["loss"])
-        lines += ["", "[loss]", *(f"{k} = {_toml(v)}" for k, v in costs.items() if v is not None)]
-    for field in settings["fields"]:
-        lines += ["", "[[fields]]"]
-        if field.kind == "custom":
-            lines.append("# a Python function: this field can only be given from Python")
-        lines += [
-            f"{key} = {_toml(value)}"
-            for key, value in field.settings.items()
-            if value is not None and not callable(value)
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def _is_empty(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and not value
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def settings_of_reading(options: Sequence[ReadOptions]) -> dict[str, Any]:
-    """The non-default reading options of both files, for `dump`."""
-    out: dict[str, Any] = {}
-    default = ReadOptions()
-    for key in _READ_KEYS:
-        values = [getattr(o, key) for o in options]
-        if any(v != getattr(default, key) for v in values):
-            texts = [str(v) if hasattr(v, "__fspath__") else v for v in values]
-            out[key] = texts[0] if texts[0] == texts[1] else texts
-    declared = [v for v in options[0].missing if v != ""]
-    return out | ({"missing": declared} if declared else {})
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_toml(v) for v in value if v is not None) + "]"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value.item() if hasattr(value, "item") else value)  # NumPy's numbers as Python's

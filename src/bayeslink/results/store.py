@@ -27,7 +27,8 @@ from bayeslink.data.spreadsheets import safe_for_spreadsheets
 from bayeslink.errors import InputError, OutputError
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import LABELS
-from bayeslink.results import settings as toml
+from bayeslink.results import link_toml
+from bayeslink.results.settings import link_arguments
 
 if TYPE_CHECKING:
     from bayeslink.inference.posterior import Posterior
@@ -57,7 +58,7 @@ def save_run(run: Run, directory: str | Path, *, force: bool = False) -> None:
             pyarrow.csv.write_csv(safe_for_spreadsheets(run.table), file)
         summary = json.dumps(provenance(run), indent=2, default=np.generic.item)
         (folder / "run.json").write_text(summary + "\n", "utf-8")
-        (folder / "link.toml").write_text(toml.dump(_settings(run)), "utf-8")
+        (folder / "link.toml").write_text(_link_toml(run, Path(directory)), "utf-8")
         if (judged := Path(directory) / FILE).exists():
             judgements = stack.enter_context(Judgements(judged))
             stack.enter_context(judgements.carried_to(folder / FILE))
@@ -235,9 +236,11 @@ def provenance(run: Run) -> dict[str, Any]:
     }
 
 
-def _settings(run: Run) -> dict[str, Any]:
-    labels = {} if run.labels is None else {"labels": LABELS}
-    return {**run.settings, **toml.settings_of_reading(run.settings["read"]), **labels}
+def _link_toml(run: Run, target: Path) -> str:
+    """The link.toml of a run, for the directory that it will be in."""
+    folder = os.path.join(os.path.realpath(target.parent), target.name)
+    labels = None if run.labels is None else os.path.join(folder, LABELS)
+    return link_toml.dump({**run.settings, "labels": labels}, folder)
 
 
 def read_links(directory: Path) -> pa.Table:
@@ -267,11 +270,11 @@ def read_summary(directory: Path) -> dict[str, Any]:
 @contextmanager
 def comparison_settings(directory: Path) -> Iterator[dict[str, Any]]:
     """Arguments of `compare` that repeat a run's comparison."""
-    arguments = toml.link_arguments(toml.load(directory / "link.toml"))
+    arguments = link_arguments(link_toml.load(directory / "link.toml"))
     if "a" not in arguments or "b" not in arguments:
         raise InputError(
-            "the run's tables came from Python, not from files, so they cannot be read again. "
-            "Use run.explain there."
+            "the run's tables came from Python, not from files (or from files whose paths are not "
+            "UTF-8), so they cannot be read again. Use run.explain there."
         )
     with tempfile.TemporaryDirectory() as scratch:  # the run has set bad rows aside already
         reads = [

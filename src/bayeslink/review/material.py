@@ -18,9 +18,9 @@ from bayeslink.data.records import Records
 from bayeslink.errors import InputError
 from bayeslink.judging.judgements import Pair
 from bayeslink.pairs.source import Ints
-from bayeslink.results import settings as toml
-from bayeslink.results import store
+from bayeslink.results import link_toml, store
 from bayeslink.results.audit_sample import fingerprint
+from bayeslink.results.settings import link_arguments
 from bayeslink.review.cases import Cases, find_cases
 
 _PAIR = "pair-"  # begins the key of a case that is one pair below the floor
@@ -133,14 +133,15 @@ def open_run(folder: Path, show: Sequence[str] = ()) -> Material:
 
 def _arguments(folder: Path) -> dict[str, Any]:
     """The arguments of `link` that made the run."""
-    given = toml.load(folder / "link.toml")
+    given = link_toml.load(folder / "link.toml")
     if "a" not in given or "b" not in given:
         raise InputError(
-            "the run's tables came from Python, not from files, so its records cannot be read "
-            "again. Save them as CSV or Parquet and link these files to review the run."
+            "the run's tables came from Python, not from files (or from files whose paths are not "
+            "UTF-8), so its records cannot be read again. Save them as CSV or Parquet and link "
+            "these files to review the run."
         )
     given["fields"] = [_without_function(entry) for entry in given["fields"]]
-    return toml.link_arguments(given)
+    return link_arguments(given)
 
 
 def _without_function(entry: dict[str, Any]) -> dict[str, Any]:

@@ -7,15 +7,16 @@ import threading
 from pathlib import Path
 
 from bayeslink.errors import BayeslinkError
-from bayeslink.results import settings as toml
+from bayeslink.results import link_toml
 from bayeslink.results.changes import changes
+from bayeslink.results.settings import link_arguments
 
 
 class Rerun:
     """One linkage at a time, and how it went."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._folder = folder.resolve() if folder.name in ("", "..") else folder
         self._lock = threading.Lock()
         self._status, self._words = "", ""  # "", running, done or failed
 
@@ -43,7 +44,7 @@ class Rerun:
         try:
             from bayeslink.linking.link import link
 
-            arguments = toml.link_arguments(toml.load(self._folder / "link.toml"))
+            arguments = link_arguments(link_toml.load(self._folder / "link.toml"))
             output = self._output()
             run = link(**{**arguments, "labels": self._folder, "progress": progress})
             run.save(output)

@@ -248,6 +248,8 @@ def judged(linked, tmp_path):
     folder, doubtful, rival = linked
     copy = tmp_path / "judged"
     shutil.copytree(folder, copy)
+    for name in ("a.csv", "b.csv"):  # to which its link.toml leads
+        shutil.copy(folder.parent / name, tmp_path)
     write_review(copy, x={doubtful: "nonlink", rival: "link"})
     return copy
 

@@ -1,0 +1,194 @@
+"""link.toml: the settings of a linkage as a file, which people write by hand and every run does.
+
+Paths in it are seen from the folder it lies in: it means the same from any working directory, and
+may move together with the files it names. A setting that differs between the files is a list of
+two, with "" (for `id`, []) where a file has none; `missing` is a table then:
+
+    encoding = ["cp1252", ""]
+    missing = {a = ["NA"], b = ["999", "?"]}
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+
+from bayeslink.comparing.fields import Field
+from bayeslink.data.records import ReadOptions
+from bayeslink.errors import InputError, SettingsError
+from bayeslink.inference.priors import LinkCountPrior, Penalty
+from bayeslink.plain import plain
+from bayeslink.results.settings import READ_KEYS, SAMPLING_KEYS, TYPE_NAMES
+
+# key -> the types it takes
+KEYS: dict[str, tuple[type, ...]] = {
+    "a": (str,),
+    "b": (str,),
+    "id": (str, list),
+    "fields": (list,),
+    "block": (list, str),
+    "labels": (str,),
+    "theta": (int, float),
+    "overlap": (list,),
+    "missing": (list, str, dict),
+    "encoding": (str, list),
+    "delimiter": (str, list),
+    "skip_lines": (int, list),
+    "table": (str, list),
+    "quarantine": (str, list),
+    "point": (bool,),
+    "w0": (int, float),
+    "draws": (int,),
+    "tune": (int,),
+    "chains": (int,),
+    "loss": (dict,),
+    "seed": (int,),
+    "threads": (int,),
+    "memory": (str, int),
+    "output": (str,),
+}
+_PATHS = ("a", "b", "labels", "quarantine", "output")
+
+
+def load(path: str | Path) -> dict[str, Any]:
+    """Read a link.toml, checking every key and type; its paths lead from the working directory."""
+    try:
+        settings = tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}. Check the path.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not valid TOML: {error}.") from None
+    for key, value in settings.items():
+        if key not in KEYS:
+            near = get_close_matches(key, KEYS, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise SettingsError(f"{path}: unknown key {key!r}.{hint} Allowed: {', '.join(KEYS)}.")
+        if not isinstance(value, KEYS[key]) or (isinstance(value, bool) and key != "point"):
+            wanted = " or ".join(TYPE_NAMES[t] for t in KEYS[key])
+            raise SettingsError(f"{path}: {key} must be {wanted}, got {type(value).__name__}.")
+    from_here = partial(_from_here, Path(path).parent)
+    return {k: _each(from_here, v) if k in _PATHS else v for k, v in settings.items()}
+
+
+def dump(settings: Mapping[str, Any], folder: str | Path | None = None) -> str:
+    """`Run.settings` as link.toml; its paths lead from `folder`, in which the file will lie."""
+    document = tomlkit.document()
+    for key, value in _entries(settings).items():
+        if key in _PATHS and folder is not None:
+            value = _each(partial(_from_folder, folder, settings["started_in"]), value)
+        readable = _each(_readable, value)
+        if readable != value:  # a path with stray bytes, which TOML cannot hold
+            said = f"{key} = {_item(readable).as_string()}"
+            document.add(tomlkit.comment(f"{said} is not UTF-8: give it on the command line"))
+        elif key == "id" and not value:
+            document.add(key, _item(value).comment("the rows are numbered"))
+        else:
+            document.add(key, _item(value))
+    fields = tomlkit.aot()
+    for field in settings["fields"]:
+        fields.append(_field_table(field))
+    document.add("fields", fields)
+    return tomlkit.dumps(document)
+
+
+def _entries(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What there is to say of a run beside its fields, as plain data."""
+    id, loss = plain(settings["id"]), settings["loss"]
+    entries = {
+        "a": settings["a"],
+        "b": settings["b"],
+        "id": id if isinstance(id, str) else [[] if name is None else name for name in id or ()],
+        "block": [*settings["block"]] or None,
+        "labels": settings.get("labels"),
+        **{key: settings[key] for key in SAMPLING_KEYS},
+        "point": settings["point"] or None,
+        **_reading_entries(settings["read"]),
+        **_prior_entries(settings["prior"]),
+        "loss": loss and _given(asdict(loss)),
+    }
+    return {key: plain(value) for key, value in _given(entries).items()}
+
+
+def _given(entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entries.items() if value is not None}
+
+
+def _reading_entries(options: Sequence[ReadOptions]) -> dict[str, Any]:
+    entries: dict[str, Any] = {}
+    default = ReadOptions()
+    for key in READ_KEYS:
+        values = [getattr(side, key) for side in options]
+        if values != [getattr(default, key)] * 2:
+            a, b = ("" if value is None else value for value in values)
+            entries[key] = a if a == b else [a, b]
+    a, b = ([*side.missing[1:]] for side in options)  # after the blank, which always is
+    entries["missing"] = {"a": a, "b": b} if a != b else a or None
+    return entries
+
+
+def _prior_entries(prior: LinkCountPrior) -> dict[str, Any]:
+    if isinstance(prior, Penalty):
+        return {"theta": prior.theta}
+    return {"overlap": [prior.alpha, prior.beta]}
+
+
+def _field_table(field: Field) -> Any:
+    table = tomlkit.table()
+    if field.kind == "custom":
+        table.add(tomlkit.comment("a Python function: this field can only be given from Python"))
+    table.update(field.settings)
+    return table
+
+
+def _item(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return tomlkit.item(value)
+    table = tomlkit.inline_table()  # on one line, as everything else
+    table.update(value)
+    return table
+
+
+# --- paths ------------------------------------------------------------------------------------
+
+
+def _each(change: Callable[[str], str], value: Any) -> Any:
+    """The text, or each text of a list, changed; "" is none."""
+    if isinstance(value, list):
+        return [_each(change, part) for part in value]
+    return change(value) if isinstance(value, str) and value else value
+
+
+def _from_here(folder: Path, path: str) -> str:
+    """A path that leads from `folder`, as one that leads from the working directory."""
+    return _tidied(os.path.join(folder, path))
+
+
+def _from_folder(folder: str | Path, started_in: str, path: str) -> str:
+    """A path that led from the directory `started_in`, as one that leads from `folder`."""
+    path = _tidied(os.path.join(started_in, path))
+    try:
+        return os.path.relpath(path, folder)
+    except ValueError:  # on another drive
+        return path
+
+
+def _tidied(path: str) -> str:
+    """Without "..", unless that would be another place: beyond a symbolic link it may."""
+    tidy = os.path.normpath(path)
+    try:
+        return tidy if os.path.realpath(tidy) == os.path.realpath(path) else os.path.realpath(path)
+    except ValueError:  # a NUL, which whoever opens the file will tell
+        return path
+
+
+def _readable(text: str) -> str:
+    """With bytes that are no UTF-8 spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode()
