@@ -38,4 +38,4 @@ def texts(value: Any) -> tuple[str, ...] | None:
         found = (value,) if isinstance(value, str) else tuple(value)
     except TypeError:
         return None
-    return found if all(map(is_text, found)) else None
+    return found if all(map(is_text, found)) and not isinstance(value, dict) else None

@@ -88,7 +88,7 @@ def dump(settings: Mapping[str, Any], folder: str | Path | None = None) -> str:
         if readable != value:  # a path with stray bytes, which TOML cannot hold
             said = f"{key} = {_item(readable).as_string()}"
             document.add(tomlkit.comment(f"{said} is not UTF-8: give it on the command line"))
-        elif key == "id" and not value:
+        elif key == "id" and value == []:
             document.add(key, _item(value).comment("the rows are numbered"))
         else:
             document.add(key, _item(value))

@@ -167,17 +167,16 @@ def read_options(settings: Mapping[str, Any]) -> tuple[ReadOptions, ReadOptions]
     return a, b
 
 
-def _missing(given: Any) -> list[tuple[str, ...]]:
+def _missing(given: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The missing values of A and of B: the same texts, or a table of those of a and of b."""
-    apart = isinstance(given, Mapping) and given.keys() <= {"a", "b"}
-    sides = [texts(given.get(side, []) if apart else given) for side in "ab"]
-    found = [side for side in sides if side is not None]
-    if len(found) < 2 or (isinstance(given, Mapping) and not apart):
+    sides = given if isinstance(given, Mapping) else {"a": given, "b": given}
+    a, b = (texts(sides.get(side, [])) for side in "ab")
+    if a is None or b is None or not sides.keys() <= {"a", "b"}:
         raise SettingsError(
             'missing takes texts, such as ["NA", "999"], or those of each file, such as '
             '{a = ["NA"], b = ["999"]}.'
         )
-    return found
+    return a, b
 
 
 def _id(given: Any) -> Any:

@@ -226,6 +226,7 @@ m_prior = [1.0, 2.0, 3.0, 4.0, 5.0]
 WRONG = {
     'missing = {c = ["NA"]}': "missing takes texts",
     "missing = {a = 3}": "missing takes texts",
+    "missing = {a = {NA = 1}}": "missing takes texts",
     'missing = ["NA", 999]': "missing takes texts",
     'encoding = ["cp1252"]': "encoding takes one value, or one for A and one for B",
     'encoding = ["cp1252", 3]': "encoding must be text",
