@@ -219,8 +219,9 @@ def simulate(
 ) -> None:
     """Write a.csv, b.csv and truth.csv: two files of made-up people, and who is who."""
     with _progress() as progress:
-        from bayeslink.simulation.files import ALL_KINDS, write_simulation
         from bayeslink.simulation.files import simulate as make_files
+        from bayeslink.simulation.files import write_simulation
+        from bayeslink.simulation.mistakes import ALL_KINDS
 
         progress(f"simulating {arguments['n']:,} people")
         files = make_files(

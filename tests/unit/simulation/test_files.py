@@ -12,17 +12,8 @@ from hypothesis import strategies as st
 
 from bayeslink.errors import OutputError, SettingsError
 from bayeslink.simulation import people as _people
-from bayeslink.simulation.files import (
-    ALL_KINDS,
-    EDITS,
-    ERROR_FIELDS,
-    FILES,
-    OCR_RULES,
-    PHONETIC_RULES,
-    Simulation,
-    simulate,
-    write_simulation,
-)
+from bayeslink.simulation.files import FILES, Simulation, simulate, write_simulation
+from bayeslink.simulation.mistakes import ALL_KINDS, EDITS, ERROR_FIELDS, OCR_RULES, PHONETIC_RULES
 
 FIELDS = _people.COLUMNS
 
