@@ -7,13 +7,14 @@ Treats the n_A × n_B comparison vectors as independent draws from a two-compone
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayeslink.errors import SettingsError
+from bayeslink.errors import SettingsError, TooManyPairsError
 from bayeslink.inference.assignment import Assignment, assign
 from bayeslink.inference.model import ByField, Parameters, Priors, proportions
 from bayeslink.pairs.source import Floats, Pairs, PairSource, Patterns, sum_weights
@@ -205,8 +206,9 @@ class EMAssignment:
 
     fit: EMFit
     mu: float
+    every_record: bool  # as in Eq. 8; otherwise records were left free
     linked: Pairs
-    assignment: Assignment
+    assignment: Assignment  # before the cut
 
     @property
     def n_links(self) -> int:
@@ -215,22 +217,81 @@ class EMAssignment:
     @property
     def links(self) -> Any:
         w = self.fit.weight_of(self.linked.levels)
-        columns = {"match_weight": w / math.log(2), "decision": ["link"] * len(w)}
+        columns = {"match_weight": w / math.log(2), "decision": np.full(len(w), "link")}
         return callers_table(self.fit.pairs, self.linked, columns)
 
 
-def assign_em(fit: EMFit, mu: float = 0.0) -> EMAssignment:
-    """Jaro's three stages (Eq. 8): assign on EM's weights, then drop links with w ≤ mu.
+def assign_em(fit: EMFit, mu: float = 0.0, *, every_record: bool = True) -> EMAssignment:
+    """Jaro's three stages (3.1): assign on EM's weights (Eq. 8), then drop links with w ≤ mu.
 
-    The second stage is solved over the pairs with positive weight (or above `mu`, if that is
-    negative), each record at most once. Forcing every record to be assigned, as Eq. 8 is written,
-    would add only links that stage three drops, at the price of all n_A × n_B pairs.
+    Parameters
+    ----------
+    mu
+        Where links are cut, in natural logs.
+    every_record
+        As Eq. 8 has it, each record of the smaller file is assigned, whatever its pairs weigh;
+        under a blocking key, each record of the smaller side of every block. Records without a
+        match take part, and may take a record that belongs to another. False leaves records free:
+        only pairs with w > 0 (or above `mu`, if that is negative) are assigned, at far less cost
+        in large files, and the links differ.
     """
     if not math.isfinite(mu):
         raise SettingsError(f"mu must be a finite number, got {mu!r}.")
-    source, floor = fit.pairs, min(mu, 0.0)
+    if every_record:
+        candidates, solved = _assign_every_record(fit)
+    else:
+        candidates, solved = _assign_above(fit, min(mu, 0.0))
+    linked = candidates.take(solved.chosen)
+    linked = linked.take(fit.weight_of(linked.levels) > mu)
+    return EMAssignment(fit, mu, every_record, linked, solved)
+
+
+def _assign_every_record(fit: EMFit) -> tuple[Pairs, Assignment]:
+    """Eq. 8, exactly, from as few pairs as will do.
+
+    Where each link costs `floor`, the best assignment of any size needs only the pairs that weigh
+    more. If it happens to have as many links as there is room for, it is the best of that size
+    without the cost too, since all of that size pay the same. So the floor goes down until it has;
+    below the smallest weight every pair gains, and it must.
+    """
+    start = None
+    for floor in _floors(fit):
+        try:
+            candidates, solved = _assign_above(fit, floor, start)
+        except TooManyPairsError as error:
+            raise TooManyPairsError(
+                f"to assign every record (Eq. 8) takes pairs down to a weight of {floor:.3g}, more "
+                "than the memory budget lets one list. Give a larger budget (memory=), take the "
+                "blocks of a blocking key one by one, or leave records free: "
+                "assign_em(fit, mu, every_record=False)."
+            ) from error
+        linked = candidates.take(solved.chosen)
+        if len(linked) == fit.pairs.scope.max_links:
+            break
+        start = linked.a, linked.b, solved.price_b
+    return candidates, solved
+
+
+def _floors(fit: EMFit) -> Iterator[float]:
+    """0, then each with at least twice the pairs above it, and at last one below every pair."""
+    patterns = fit.pairs.pattern_counts()
+    w = fit.weight_of(patterns.levels)
+    n = max(fit.pairs.scope.max_links, int(patterns.counts[w > 0].sum()))
+    order = np.argsort(-w, kind="stable")
+    w, upto = w[order], np.cumsum(patterns.counts[order])
+    yield 0.0
+    while (k := int(np.searchsorted(upto, 2 * n))) + 1 < len(w):
+        yield float(w[k + 1])
+        n = int(upto[k])
+    yield float(fit.parameters.log_weights.min(axis=1).sum()) - 1
+
+
+def _assign_above(fit: EMFit, floor: float, start: Any = None) -> tuple[Pairs, Assignment]:
+    """The best assignment where a link costs `floor`, and the pairs above it."""
+    source = fit.pairs
     candidates = source.pairs_above(fit.parameters.log_weights, floor)
-    w = fit.weight_of(candidates.levels)
-    solved = assign(candidates.a, candidates.b, w - floor, source.n_a, source.n_b, source.tie_keys)
-    linked = candidates.take(solved.chosen[w[solved.chosen] > mu])
-    return EMAssignment(fit, mu, linked, solved)
+    scores = fit.weight_of(candidates.levels) - floor
+    solved = assign(
+        candidates.a, candidates.b, scores, source.n_a, source.n_b, source.tie_keys, start
+    )
+    return candidates, solved

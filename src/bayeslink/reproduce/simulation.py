@@ -38,6 +38,7 @@ ERRORS = (1, 2, 3)
 THETA = {50: 7.0, 250: 5.0, 500: 0.0}  # the paper's, by records in both files
 COMPARED = (50, 250, 450)  # at which BRL, fabl and vabl were run
 PAPER = ("EM, w > 0", "EM, w > θ", "penalized likelihood", "Bayes, θ told")
+FREE = ("EM, records free, w > 0", "EM, records free, w > θ")  # instead of Eq. 8
 DEFAULT = "default, no θ"
 PEOPLE, CAUGHT = 1000, 400  # population and size of both files, for the coverage of N
 # Two designs of catches: errors a record, and how the fields are compared.
@@ -77,7 +78,8 @@ def capture(design: str, number: int) -> Row:
 def _paper_links(files: data.Files, theta: float) -> dict[str, Any]:
     """The paper's three point estimates: its priors, θ told, w0 = 0, 1,000 sweeps.
 
-    EM + assignment twice: the paper does not say at which weight it is cut.
+    EM + assignment twice: the paper does not say at which weight it is cut; and twice more with
+    records left free, which Eq. 8 does not.
     """
     pairs = compare(files.a, files.b, data.paper_fields(), missing=data.MISSING, threads=1)
     fit = fit_penalized(pairs, theta=theta)
@@ -85,8 +87,11 @@ def _paper_links(files: data.Files, theta: float) -> dict[str, Any]:
     post = sample(blocks, prior=Penalty(theta), draws=900, tune=100, chains=1, threads=1)
     bayes = callers_table(pairs, blocks.candidates.take(post.estimate().links), {})
     em = fit_em(pairs)
-    assigned = [assign_em(em, mu=cut).links for cut in (0.0, theta)]
-    return dict(zip(PAPER, (*assigned, fit.links, bayes), strict=True))
+    every, free = (
+        [assign_em(em, mu=cut, every_record=all_of_them).links for cut in (0.0, theta)]
+        for all_of_them in (True, False)
+    )
+    return dict(zip((*PAPER, *FREE), (*every, fit.links, bayes, *free), strict=True))
 
 
 def _scores(links: Any, truth: Any) -> list[float]:
@@ -132,7 +137,7 @@ def compute(
     datasets: int, cache: Path, progress: Callable[[str], None], workers: int | None = None
 ) -> list[Row]:
     """Results of all tasks; those in `cache`, made with the same version and data, are reused."""
-    made_with = f"{__version__}, {data.study_source()}, {PAPER}"
+    made_with = f"{__version__}, {data.study_source()}, {PAPER}, {FREE}"
     cached = _read(cache, made_with)
     wanted = tasks(datasets)
     todo = [task for task in wanted if task not in cached]
@@ -292,7 +297,7 @@ def run(
     _draw(rows, methods, output)
     found = scores(total_bins(row for row in rows if row["kind"] == "study"))
     calibrated = table([name.replace("_", " ") for name in found], [list(found.values())])
-    paper = {name: methods[name] for name in PAPER}
+    paper = {name: methods[name] for name in PAPER} | {name: by_cell(rows, name) for name in FREE}
     compared = {name: methods[name] for name in methods if name not in PAPER}
     parts = [
         f"Data: {data.study_source()}, {datasets} databases a cell. Mean recall / precision.",

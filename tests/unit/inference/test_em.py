@@ -6,11 +6,16 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import linear_sum_assignment, minimize
 
 import bayeslink as bl
-from bayeslink.errors import SettingsError
+from bayeslink.engines import joining
+from bayeslink.engines.local import LocalPairs
+from bayeslink.errors import SettingsError, TooManyPairsError
+from bayeslink.inference.em import EMFit
+from bayeslink.inference.model import Parameters, Priors, proportions
 from bayeslink.pairs.source import Patterns, Scope
+from tests import oracles
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +130,99 @@ def test_em_and_assignment_link_one_to_one(easy):
     assert 0 < stricter.n_links < linked.n_links
     with pytest.raises(SettingsError, match="finite"):
         bl.assign_em(linked.fit, mu=math.nan)
+
+
+# --- Eq. 8 --------------------------------------------------------------------------------------
+
+
+def by_dense_solver(fit):
+    """Eq. 8 over the whole matrix by SciPy: total weight, and pairs assigned, before the cut.
+
+    A pair outside the blocking key's scope costs more than all others weigh, so as few of them as
+    possible are taken, and then dropped.
+    """
+    pairs, outside = fit.pairs, -1e6
+    matrix = np.full((pairs.n_a, pairs.n_b), outside)
+    everything = pairs.pairs_above(np.zeros((len(pairs.fields), 9)), -1.0)
+    matrix[everything.a, everything.b] = fit.weight_of(everything.levels)
+    taken = matrix[linear_sum_assignment(matrix, maximize=True)]
+    return taken[taken > outside].sum(), int((taken > outside).sum())
+
+
+def random_fit(rng, block):
+    """Two small files full of ties, with weights drawn at random."""
+    rows_a, rows_b = (
+        [
+            {c: str(rng.integers(k)) for c, k in zip("wxyz", (9, 7, 5, 3), strict=True)}
+            for _ in range(n)
+        ]
+        for n in rng.integers(1, 30, 2)
+    )
+    a, b = oracles.records(rows_a), oracles.records(rows_b, side="B")
+    pairs = LocalPairs(a, b, [bl.exact(c) for c in "wxy"], [bl.exact("z")] if block else [])
+    used = Priors.of(pairs.fields).used
+    m, u = (proportions(rng.lognormal(0, 2, used.shape), used) for _ in "mu")
+    return EMFit(pairs, Parameters(m, u, used), 0.1, 0.0, 1, True, 0)
+
+
+def weights(assigned):
+    return assigned.fit.weight_of(assigned.linked.levels)
+
+
+@pytest.mark.parametrize("block", [False, True])
+def test_every_record_of_the_smaller_file_is_assigned_as_well_as_can_be(block):
+    rng = np.random.default_rng(8)
+    for _ in range(60):
+        fit = random_fit(rng, block)
+        value, n = by_dense_solver(fit)
+        assert n == fit.pairs.scope.max_links
+        everyone = bl.assign_em(fit, mu=-1e3)
+        assert everyone.n_links == n
+        assert len(set(everyone.linked.a)) == len(set(everyone.linked.b)) == n
+        assert weights(everyone).sum() == pytest.approx(value, abs=1e-9)
+        assert everyone.assignment.gap < 1e-9
+
+
+def test_eq_8_assigns_first_and_cuts_afterwards():
+    """Records that are left free take the best pairs; those that must be assigned make way."""
+    files = bl.simulate(200, n_b=260, overlap=0.4, errors=3, seed=4)
+    fields = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("age")]
+    for a, b in ((files.a, files.b), (files.b, files.a)):
+        fit = bl.fit_em(bl.compare(a, b, fields))
+        everyone = bl.assign_em(fit, mu=-1e3)
+        value, n = by_dense_solver(fit)
+        assert everyone.n_links == n == 200
+        assert weights(everyone).sum() == pytest.approx(value)
+        assert weights(everyone).min() < 0
+        links, free = bl.assign_em(fit), bl.assign_em(fit, every_record=False)
+        np.testing.assert_array_equal(weights(links), weights(everyone)[weights(everyone) > 0])
+        assert weights(free).sum() > weights(links).sum() + 1
+
+
+def test_eq_8_links_the_same_records_in_any_order_of_rows_and_files():
+    rng = np.random.default_rng(3)
+    files = bl.simulate(150, overlap=0.5, errors=3, seed=2)
+    fields = [bl.levenshtein("gname"), bl.exact("occup")]
+
+    def links(a, b):
+        found = bl.assign_em(bl.fit_em(bl.compare(a, b, fields)))
+        assert found.assignment.n_tied > 20
+        return {(r["id_a"], r["id_b"]) for r in found.links.to_pylist()}
+
+    expected = links(files.a, files.b)
+    for _ in range(10):
+        a, b = (t.take(pa.array(rng.permutation(len(t)))) for t in (files.a, files.b))
+        assert links(a, b) == expected
+    assert {(x, y) for y, x in links(files.b, files.a)} == expected
+
+
+def test_too_many_pairs_for_eq_8_names_the_free_variant(easy, monkeypatch):
+    fit = bl.fit_em(easy[0])
+    free = bl.assign_em(fit, every_record=False)
+    monkeypatch.setattr(joining, "MAX_LISTED", 20_000)
+    with pytest.raises(TooManyPairsError, match="every_record=False"):
+        bl.assign_em(fit)
+    assert bl.assign_em(fit, every_record=False).n_links == free.n_links
 
 
 def test_two_thresholds_keep_the_error_rates_asked_for(easy):
