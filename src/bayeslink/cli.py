@@ -42,7 +42,12 @@ class _Commands(click.Group):
             click.echo(f"bayeslink: {error}", err=True)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
-            click.echo("bayeslink: interrupted; nothing was written.", err=True)
+            if kernels := sys.modules.get("bayeslink.kernels"):
+                kernels.abandon()
+            kept = ctx.invoked_subcommand in ("demo", "reproduce")  # what they have done so far
+            click.echo(
+                f"bayeslink: interrupted{'' if kept else '; nothing was written'}.", err=True
+            )
             ctx.exit(130)
 
 

@@ -7,15 +7,16 @@ Only a `custom` function is called for every value pair. Each other kind of comp
 that leaves out most of the pairs which cannot be above level 1 and none of those that can: texts
 are compared 512 at a time and given up together, sets of words meet through an index of their rarer
 words, numbers and dates within a range of sorted values, places within a ball. The work is done in
-threads, in pieces of some rows (values of A), each of bounded size.
+threads, in pieces of some rows (values of A), each of bounded size: none takes long, so that Ctrl-C
+need not wait for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
+from itertools import chain, pairwise, product
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,13 +32,15 @@ from bayeslink.comparing.comparisons import (
 from bayeslink.comparing.fields import Field
 from bayeslink.errors import SettingsError
 from bayeslink.memory import Memory
+from bayeslink.threads import check, run_all
 
 MAX_ENTRIES = 300_000_000  # of one table, 5 bytes each and as much again while it is put together
 MAX_CALLS = 100_000_000  # of a custom function
 
 _ROWS = 1024  # values of A in a piece of work
 _MAX_HITS, _HIT_BYTES = 1 << 23, 30  # entries of a piece before it is halved, and bytes of each
-_CELLS = 1 << 21  # cells of a matrix of levels, or value pairs looked up at once
+_CELLS = 1 << 19  # cells of a matrix of levels, or value pairs looked up at once
+_LETTER_PAIRS = 10**10  # letters of A × letters of B compared at once, some tenths of a second
 _SLIPS = 81  # a date with any of its 8 digits replaced, or day and month swapped
 LONG = 128  # letters; longer texts are too rare to come 512 of a length
 
@@ -124,9 +127,11 @@ def each_piece(
     """
     from bayeslink.kernels.tables import by_row
 
+    by_row.compile()  # here, as in the plans, not in threads: see `threads`
     plan = _PLANS[field.kind](field, x, y)
 
     def work(first: int, last: int) -> list[T]:
+        check()
         limit = (most or _MAX_HITS) if last - first > 1 else len(y)
         hits = plan.hits(first, last, limit)
         if hits is None:
@@ -136,11 +141,8 @@ def each_piece(
         ordered = by_row(rows, columns, hits[2], last - first, len(y))
         return [use(plan.rows[first:last], *ordered)]
 
-    pieces = plan.edges[:-1].tolist(), plan.edges[1:].tolist()
-    if threads == 1 or len(pieces[0]) == 1 or field.kind == "custom":
-        return list(chain.from_iterable(map(work, *pieces)))
-    with ThreadPoolExecutor(threads) as pool:
-        return list(chain.from_iterable(pool.map(work, *pieces)))
+    pieces = [partial(work, *edges) for edges in pairwise(plan.edges.tolist())]
+    return list(chain.from_iterable(run_all(pieces, 1 if field.kind == "custom" else threads)))
 
 
 def _too_large(field: Field, n_a: int, n_b: int) -> TableTooLargeError:
@@ -172,6 +174,11 @@ def _steps(n: int, size: int) -> NDArray[np.int64]:
     return np.append(np.arange(0, n, size), n)
 
 
+def _edges(piece: NDArray[Any]) -> NDArray[np.int64]:
+    """Edges of pieces, given the number of each row's, which rise."""
+    return np.append(np.flatnonzero(np.diff(piece, prepend=-1)), len(piece))
+
+
 def _kept(rows: NDArray[Any], columns: NDArray[Any], levels: NDArray[np.uint8]) -> Hits:
     """What is above level 1."""
     above = levels > 1
@@ -184,13 +191,22 @@ def _kept(rows: NDArray[Any], columns: NDArray[Any], levels: NDArray[np.uint8]) 
 def _matrix_hits(field: Field, x: Sequence[Any], y: Sequence[Any], limit: int) -> Hits:
     """Stops early, with more than `limit` hits, when there are more than that."""
     parts: list[Hits] = []
-    for start in range(0, len(x), step := max(1, _CELLS // len(y))):
-        matrix = level_matrix(field, x[start : start + step], y, 1)
+    cells = min(_CELLS, max(1, _LETTER_PAIRS // (_longest(x) * _longest(y))))
+    width = min(len(y), cells)
+    corners = product(range(0, len(x), height := max(1, cells // width)), range(0, len(y), width))
+    for row, column in corners:
+        check()
+        matrix = level_matrix(field, x[row : row + height], y[column : column + width], 1)
         rows, columns = np.nonzero(matrix > 1)
-        parts.append((rows + start, columns, matrix[rows, columns]))
+        parts.append((rows + row, columns + column, matrix[rows, columns]))
         if sum(len(part[0]) for part in parts) > limit:
             break
     return _joined(parts)
+
+
+def _longest(values: Sequence[Any]) -> int:
+    """Letters of the longest text; 1 for what is no text."""
+    return max((len(v) for v in values if isinstance(v, str)), default=1) or 1
 
 
 def _joined(parts: list[Hits]) -> Hits:
@@ -235,13 +251,15 @@ def _text_plan(field: Field, x: Sequence[str], y: Sequence[str]) -> _Plan:
     long_y = [y[c] for c in columns[short_b:]]
     known_b = text_b, start_b[: short_b + 1], columns[:short_b]
     blocks = _blocks(np.diff(known_b[1]), LANES)
+    close_texts = distances.close_texts.compile()
+    letters = start_a[1:] * float(start_b[-1])
 
     def hits(first: int, last: int, limit: int) -> Hits | None:
         middle = max(first, min(last, short_a))
         parts: list[Hits] = []
         if first < middle and short_b:
             here = kind, cuts, text_a, start_a, first, middle
-            parts.append(distances.close_texts(*here, *known_b, blocks, n_letters, limit))
+            parts.append(close_texts(*here, *known_b, blocks, n_letters, limit))
         if first < middle and long_y:
             r, c, levels = _matrix_hits(field, [x[i] for i in rows[first:middle]], long_y, limit)
             parts.append((r, columns[short_b + c], levels))
@@ -250,7 +268,7 @@ def _text_plan(field: Field, x: Sequence[str], y: Sequence[str]) -> _Plan:
             parts.append((r + middle - first, c, levels))
         return _joined(parts) if sum(len(part[0]) for part in parts) <= limit else None
 
-    return _Plan(rows, _steps(len(x), _ROWS), hits)
+    return _Plan(rows, _edges(np.arange(len(x)) // _ROWS + letters // _LETTER_PAIRS), hits)
 
 
 def _by_length(values: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -282,8 +300,9 @@ def _blocks(lengths: NDArray[np.int64], most: int) -> NDArray[np.int64]:
 def _word_plan(field: Field, x: Sequence[str], y: Sequence[str]) -> _Plan:
     if field.cuts[-1] == 0:  # no word in common is enough
         return _matrix_plan(field, x, y)
-    from bayeslink.kernels.tables import close_sets
+    from bayeslink.kernels import tables
 
+    close_sets = tables.close_sets.compile()
     numbers: dict[str, int] = {}
     (sizes_a, words_a), (sizes_b, words_b) = _word_sets(x, numbers), _word_sets(y, numbers)
     frequency = np.bincount(words_b, minlength=len(numbers))
@@ -387,8 +406,7 @@ def _range_plan(
             rows, columns = np.append(rows, r[outside]), np.append(columns, c[outside])
         return _kept(rows, columns, levels_of_pairs(field, left[first + rows], right[columns]))
 
-    piece = (np.cumsum(counts + _SLIPS) - 1) // _CELLS
-    edges = np.append(np.flatnonzero(np.diff(piece, prepend=-1)), len(left))
+    edges = _edges((np.cumsum(counts + _SLIPS) - 1) // _CELLS)
     return _Plan(np.arange(len(left), dtype=np.int32), edges, hits)
 
 

@@ -31,6 +31,7 @@ from bayeslink.errors import SettingsError
 from bayeslink.inference.model import Parameters, Priors, proportions
 from bayeslink.pairs.source import Floats, Ints, LevelCounts, Pairs, Patterns, sum_weights
 from bayeslink.pairs.source import count_levels as levels_at_each
+from bayeslink.threads import slices
 
 MAX_VISITS = 4e9  # pairs gone through one by one; beyond that, patterns are sampled
 SAMPLE = 20_000_000  # pairs drawn where patterns are sampled
@@ -50,12 +51,13 @@ def count_levels(tables: Tables, n_levels: Sequence[int]) -> LevelCounts:
     from bayeslink.kernels.scan import level_counts
 
     starts = tables.start_a, tables.start_b
-    counts = level_counts(
-        tables.codes_a, tables.codes_b, tables.indptr, tables.slots, tables.levels, *starts,
-        np.array(n_levels, np.int64), int(tables.base[-1]),
-    )  # fmt: skip
+    table = tables.codes_a, tables.codes_b, tables.indptr, tables.slots, tables.levels, *starts
+    sizes = int(tables.base[-1]), max(n_levels)
+    counts = np.zeros((tables.n_fields, max(n_levels) + 1), np.int64)
     n_pairs = tables.scope.n_pairs
     for j in range(tables.n_fields):
+        for first, last in slices(len(starts[0]) - 1):
+            counts[j] += level_counts(j, first, last, *table, *sizes)
         present = [
             _count_by_block(~missing[:, j], start)
             for missing, start in zip((tables.missing_a, tables.missing_b), starts, strict=True)
@@ -310,8 +312,9 @@ def _count(
     threads: int,
 ) -> tuple[Ints, Ints]:
     """Codes and counts of the patterns in one join."""
-    from bayeslink.kernels.search import count_patterns
+    from bayeslink.kernels import search
 
+    count_patterns = search.count_patterns.compile()  # here, not in threads: see `threads`
     flags = np.isin(np.arange(len(parts)), list(compared))
     n_codes = int(parts.max(1).sum()) + 1
 
@@ -430,8 +433,9 @@ def _sampled(
     levels_of: LevelsOf | None = None,
 ) -> Patterns:
     """Pairs that may matter counted, the others estimated from a random sample."""
-    from bayeslink.kernels.search import sample_patterns
+    from bayeslink.kernels import search
 
+    sample_patterns = search.sample_patterns.compile()  # here, not in threads
     n_pairs = tables.scope.n_pairs
     priors = Priors.of(fields)
     weights = Parameters(

@@ -43,6 +43,7 @@ from bayeslink.engines.tables import Tables
 from bayeslink.errors import TooManyPairsError
 from bayeslink.inference.model import at_least
 from bayeslink.pairs.source import Floats, Ints, LevelCounts, Pairs, sum_weights
+from bayeslink.threads import check, slices
 
 COUNT_SECONDS = 20.0  # of one CPU, by estimate, up to which every pair in scope is compared
 _BESIDE = 4e-6  # rough time, in seconds, to compare a pair on its own rather than in a table
@@ -153,7 +154,10 @@ def _settle_field(
     rows, columns = d.a.codes[a[at]].astype(np.int64), d.b.codes[b[at]].astype(np.int64)
     code, which = np.unique(rows * len(d.b.values) + columns, return_inverse=True)
     rows, columns = np.divmod(code, len(d.b.values))
-    told = levels_beside(d.field, _taken(d.a.values, rows), _taken(d.b.values, columns))
+    told = np.empty(len(code), np.uint8)
+    for first, last in slices(len(code), 10_000):
+        x, y = _taken(d.a.values, rows[first:last]), _taken(d.b.values, columns[first:last])
+        told[first:last] = levels_beside(d.field, x, y)
     if d.field.bands and d.open == d.field.n_levels:
         told = split_by_frequency(d.field, d.a, d.b, rows, columns, told)
     levels[at] = told[which]
@@ -348,6 +352,7 @@ def _shares(
             levels = split_by_frequency(d.field, mine.of, other.of, codes, columns, levels)
         edges = np.concatenate([[0], np.cumsum(counts)]).tolist()
         for row, (low, high) in zip(at.tolist(), pairwise(edges), strict=True):
+            check()
             here, level = columns[low:high], levels[low:high]
             level = np.where((level <= d.open) & (here != equal[row]), level, 0)
             for g in order[first[row] : first[row + 1]]:

@@ -106,8 +106,9 @@ def _run(
     settle: Callable[[Found], Found],
 ) -> list[tuple[Found, int]]:
     """What a join finds, in pieces, and how many pairs it visited for each."""
-    from bayeslink.kernels import search as kernels
+    from bayeslink.kernels import search
 
+    join_pairs = search.join.compile()  # here, not in threads: see `threads`
     class_a, class_b, unions = tables.classes
     wanted = np.logical_or.reduce((join.room > -np.inf)[unions.of], axis=1)  # [class of A, level]
     posts, start = tables.posts(join.field)
@@ -120,7 +121,9 @@ def _run(
     counted = np.zeros(MAX_PIECES, np.int64)
 
     def work(first: int, last: int, piece: int) -> tuple[Found, int]:
-        a, b, levels, visited = kernels.join(
+        if counted.sum() > limit:
+            return _nothing(problem), 0
+        a, b, levels, visited = join_pairs(
             order, first, last, file_a, file_b, tables.csr, plan, problem.weights,
             problem.threshold, counted, piece, limit,
         )  # fmt: skip

@@ -19,6 +19,7 @@ from bayeslink.comparing.dictionaries import NO_TABLE, Dictionary
 from bayeslink.engines.missing import Classes, Unions, join_classes, missing_classes
 from bayeslink.memory import Memory
 from bayeslink.pairs.source import Ints, Scope
+from bayeslink.threads import slices
 
 EVERY_PAIR = -1  # in place of a field: the join of all of A with all of B
 _SCANNED = 4.0  # blocks of fewer records than this times the neighbours of a record are scanned
@@ -74,8 +75,10 @@ class Tables:
             self.codes_b[:, j] = d.b.codes[self.order_b] + self.base[j]
             end = at + len(d.table.levels)
             self.indptr[self.first_row[j] : self.first_row[j + 1]] = d.table.indptr[:-1] + at
-            np.add(d.table.indices, np.int32(self.base[j]), out=self.slots[at:end])
-            self.levels[at:end] = d.table.levels
+            slots, levels = self.slots[at:end], self.levels[at:end]
+            for first, last in slices(len(levels), 1 << 20):
+                np.add(d.table.indices[first:last], np.int32(self.base[j]), slots[first:last])
+                levels[first:last] = d.table.levels[first:last]
             at = end
             dictionaries[j] = replace(d, table=NO_TABLE)
         self.indptr[-1] = at

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-MAX_PIECES = 128
+from bayeslink.threads import run_all
+
+MAX_PIECES = 1024  # so that one takes well under a second even of 10^12 pairs
 _PIECE = 2_000_000.0  # cost of a piece, in pairs, below which it is not worth a thread
 
 
@@ -17,8 +19,5 @@ def in_pieces(work: Callable[[int, int, int], Any], n: int, cost: float, threads
     """Results of `work(first, last, piece)` over pieces of 0 … n, which cost about `cost` pairs."""
     n_pieces = int(np.clip(cost / _PIECE, 1, MAX_PIECES))
     edges = np.linspace(0, n, n_pieces + 1).astype(int).tolist()
-    pieces = [(first, last, i) for i, (first, last) in enumerate(pairwise(edges))]
-    if threads == 1 or n_pieces == 1:
-        return [work(*piece) for piece in pieces]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(lambda piece: work(*piece), pieces))
+    pieces = [partial(work, first, last, i) for i, (first, last) in enumerate(pairwise(edges))]
+    return run_all(pieces, threads)

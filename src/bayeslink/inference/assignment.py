@@ -20,6 +20,7 @@ from bayeslink.pairs.ties import mix64
 Rows = NDArray[np.int32]
 Keys = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 
+_LOOKED = 2_000_000  # edges that compiled code looks at before Ctrl-C is heeded
 _TIGHT = 1e-9  # relative slack below which an edge counts as tight
 
 
@@ -112,9 +113,11 @@ def _graph(a: Rows, b: Rows, scores: Floats, n_a: int) -> _Graph:
 def _solve(graph: _Graph, match_a: Rows, match_b: Rows, price_a: Floats, price_b: Floats) -> None:
     from bayeslink.kernels.matching import augment, settle
 
-    state = (match_a, match_b, price_a, price_b)
-    settle(graph.indptr, graph.columns, graph.scores, *state, 8)
-    augment(graph.indptr, graph.columns, graph.scores, *state)
+    arrays = (graph.indptr, graph.columns, graph.scores, match_a, match_b, price_a, price_b)
+    settle(*arrays, 8)
+    row = 0
+    while row < len(match_a):
+        row = augment(*arrays, row, _LOOKED)
 
 
 def _chosen(graph: _Graph, match_a: Rows) -> NDArray[np.int64]:

@@ -12,6 +12,7 @@ from bayeslink.inference.posthoc import Blocks
 from bayeslink.kernels.matchings import list_matchings
 from bayeslink.kernels.sampling import Graph, Model
 from bayeslink.pairs.source import Ints, count_levels
+from bayeslink.pairs.vectors import distinct_vectors
 
 MOST_LISTED = 250  # matchings of a block up to which it is drawn jointly
 
@@ -47,7 +48,7 @@ class Layout:
         seen = count_levels(candidates.levels, counts.shape[1]) + known
         priors, all_counts = Priors.of(pairs.fields), at_least(counts, seen)
         _check_shapes(priors, all_counts - seen)
-        patterns, pattern = np.unique(candidates.levels, axis=0, return_inverse=True)
+        patterns, _, pattern = distinct_vectors(candidates.levels)
         row, column, rank = _oriented(blocks)
         size = blocks.n_pairs_in_block[blocks.block]
         single = np.flatnonzero(size == 1)
@@ -78,7 +79,7 @@ class Layout:
         column_number = np.unique(large_columns, return_inverse=True)[1]
         large_start = np.searchsorted(row_start, _run_starts(of_block[~in_listed]))
         graph = Graph(
-            patterns=np.ascontiguousarray(patterns),
+            patterns=patterns,
             edge_pattern=pattern[np.concatenate([single, order])].astype(np.int32),
             n_single=len(single),
             joint_start=np.concatenate([[0], np.cumsum(np.diff(first_set)[listed])]),

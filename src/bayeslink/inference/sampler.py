@@ -13,7 +13,7 @@ import math
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,12 @@ from bayeslink.inference.model import other_counts, proportions
 from bayeslink.inference.posterior import Draws, Posterior
 from bayeslink.inference.posthoc import Blocks
 from bayeslink.inference.priors import LinkCountPrior, Overlap
+from bayeslink.kernels import compile_modules
 from bayeslink.kernels.matchings import greedy_matching
 from bayeslink.kernels.sampling import LARGEST, Graph, Links, Output, Prior, run_sweeps
 from bayeslink.pairs.source import Floats, Ints, count_levels
 from bayeslink.pairs.ties import mix64
+from bayeslink.threads import run_all, slices
 
 KEPT_LINKS = 20_000_000  # link entries kept over all draws; beyond it, draws of links are thinned
 _BATCHES = 20  # per chain, for the Monte Carlo error of link probabilities
@@ -74,8 +76,8 @@ def sample(
         start = _start(blocks, layout, number, seed)
         return _run(layout, link_prior, start, number, seed, tune, draws, kept_every, report)
 
-    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-        results = list(pool.map(chain, range(chains)))
+    compile_modules(["sampling", "matchings"])  # here, where Ctrl-C can stop it, not in threads
+    results = run_all([partial(chain, k) for k in range(chains)], threads or os.cpu_count() or 1)
     return Posterior.of(
         blocks,
         prior,
@@ -163,15 +165,14 @@ def _run(
         given = layout.graph, layout.model, prior, log_m, log_u, links, n_links, out
         return int(run_sweeps(seed, chain, done, n, first_draw, *given))
 
-    while done < tune:
-        n = min(50, tune - done)
-        n_links = sweep(n, -1, n_links)
-        done += n
+    for first, last in slices(tune):
+        n_links = sweep(last - first, -1, n_links)
+        done = last
         report(done)
     while done < tune + draws:
-        n = min(kept_every, tune + draws - done)
-        n_links = sweep(n, done - tune, n_links)
-        done += n
+        for first, last in slices(min(kept_every, tune + draws - done)):
+            n_links = sweep(last - first, done - tune, n_links)
+            done += last - first
         kept.append(np.flatnonzero(links.linked).astype(np.int32))
         if len(kept) % 50 == 0:
             report(done)

@@ -115,6 +115,12 @@ def prepare(say: Callable[[str], None]) -> None:
     Thread(target=finish, name=FINISH).start()
 
 
+def abandon() -> None:
+    """End the processes that compile: nobody waits for what they make any more."""
+    for other in set(_others.values()):
+        other.terminate()
+
+
 def compile_modules(names: Iterable[str]) -> None:
     """Compile the kernels of these modules, but for the rare ones."""
     for name in names:

@@ -50,15 +50,22 @@ def settle(indptr, columns, scores, match_row, match_column, p, q, rounds):
             break
 
 
-@kernel(f"void({_GRAPH},i4[::1],i4[::1],f8[::1],f8[::1])")
-def augment(indptr, columns, scores, match_row, match_column, p, q):
-    """Bring in every free row with a positive price. Arguments after `scores` are updated."""
+@kernel(f"i8({_GRAPH},i4[::1],i4[::1],f8[::1],f8[::1],i8,i8)")
+def augment(indptr, columns, scores, match_row, match_column, p, q, first, most):
+    """Bring in every free row, from `first` on, with a positive price.
+
+    Arguments after `scores` are updated. Stops once it has looked at `most` edges, and returns
+    the row to go on from.
+    """
     n_rows, n_columns = len(p), len(q)
     distance = np.full(n_columns, np.inf)
     before = np.full(n_columns, -1, np.int32)  # row from which the column was reached
     settled = np.zeros(n_columns, np.bool_)
     reached = np.empty(n_columns, np.int32)
-    for root in range(n_rows):
+    looked = 0
+    for root in range(first, n_rows):
+        if looked > most:
+            return root
         if match_row[root] >= 0 or p[root] <= 0.0:
             continue
         n_reached = 0
@@ -67,6 +74,7 @@ def augment(indptr, columns, scores, match_row, match_column, p, q):
         best, quitter, free = p[root], root, -1
         row, so_far = root, 0.0
         while True:
+            looked += indptr[row + 1] - indptr[row]
             for e in range(indptr[row], indptr[row + 1]):
                 c = columns[e]
                 d = so_far + max(p[row] + q[c] - scores[e], 0.0)
@@ -114,3 +122,4 @@ def augment(indptr, columns, scores, match_row, match_column, p, q):
             match_row[i] = c
             match_column[c] = i
             c = following
+    return n_rows

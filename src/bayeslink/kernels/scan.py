@@ -11,31 +11,30 @@ from bayeslink.kernels import kernel
 _TABLE = "i4[:,::1],i4[:,::1],i8[::1],i4[::1],u1[::1],i8[::1],i8[::1]"
 
 
-@kernel(f"i8[:,::1]({_TABLE},i8[::1],i8)")
-def level_counts(codes_a, codes_b, indptr, slots, levels, start_a, start_b, n_levels, n_slots):
-    """Pairs at each level ≥ 2 of each field, over blocks [start_a[k], start_a[k+1]) × likewise B.
+@kernel(f"i8[::1](i8,i8,i8,{_TABLE},i8,i8)")
+def level_counts(
+    j, first, last, codes_a, codes_b, indptr, slots, levels, start_a, start_b, n_slots, n_levels
+):
+    """Pairs at each level ≥ 2 of field j, over blocks first … last.
 
-    The count of level 1 is left to the caller, who knows the number of pairs.
+    Block k is [start_a[k], start_a[k+1]) × likewise B. The count of level 1 is left to the caller,
+    who knows the number of pairs.
     """
-    n_fields = codes_a.shape[1]
-    counts = np.zeros((n_fields, n_levels.max() + 1), np.int64)
+    counts = np.zeros(n_levels + 1, np.int64)
     in_b = np.zeros(n_slots, np.int64)
     in_a = np.zeros(len(indptr) - 1, np.int64)
-    for k in range(len(start_a) - 1):
+    for k in range(first, last):
         for b in range(start_b[k], start_b[k + 1]):
-            for j in range(n_fields):
-                in_b[codes_b[b, j]] += 1
-        for j in range(n_fields):
-            for a in range(start_a[k], start_a[k + 1]):
-                if codes_a[a, j] >= 0:
-                    in_a[codes_a[a, j]] += 1
-            for a in range(start_a[k], start_a[k + 1]):
-                row = codes_a[a, j]
-                if row >= 0 and in_a[row] > 0:
-                    for p in range(indptr[row], indptr[row + 1]):
-                        counts[j, levels[p]] += in_a[row] * in_b[slots[p]]
-                    in_a[row] = 0
+            in_b[codes_b[b, j]] += 1
+        for a in range(start_a[k], start_a[k + 1]):
+            if codes_a[a, j] >= 0:
+                in_a[codes_a[a, j]] += 1
+        for a in range(start_a[k], start_a[k + 1]):
+            row = codes_a[a, j]
+            if row >= 0 and in_a[row] > 0:
+                for p in range(indptr[row], indptr[row + 1]):
+                    counts[levels[p]] += in_a[row] * in_b[slots[p]]
+                in_a[row] = 0
         for b in range(start_b[k], start_b[k + 1]):
-            for j in range(n_fields):
-                in_b[codes_b[b, j]] = 0
+            in_b[codes_b[b, j]] = 0
     return counts

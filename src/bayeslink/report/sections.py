@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bayeslink.pairs.vectors import distinct_vectors
 from bayeslink.report import charts, curves
 from bayeslink.report.charts import Counts, bits
 from bayeslink.report.markup import (
@@ -279,8 +280,7 @@ def _grouped(rows: pa.Table, keys: Sequence[str]) -> dict[tuple[int, ...], dict[
     if not len(rows):
         return {}
     levels = np.stack([rows[key].to_numpy() for key in keys], 1)
-    found, first, group = np.unique(levels, axis=0, return_index=True, return_inverse=True)
-    group = group.ravel()
+    found, first, group = distinct_vectors(levels)
     p = (
         rows["link_probability"].to_numpy().astype(np.float64)
         if "link_probability" in rows.column_names

@@ -125,11 +125,11 @@ def _swap(scratch: Path, target: Path) -> None:
     aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
     try:
         target.rename(aside / "run")
-        try:
-            scratch.rename(target)
-        except OSError:
+        scratch.rename(target)
+    except BaseException:  # Ctrl-C, too
+        if not target.exists():
             (aside / "run").rename(target)
-            raise
+        raise
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 

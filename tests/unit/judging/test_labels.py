@@ -416,18 +416,23 @@ def test_a_failed_write_leaves_run_and_judgements_alone(judged, monkeypatch, fai
         judgements.add(case="2", version="1", reviewer="y", verdicts={("8", "8"): "link"})
 
 
-def test_a_swap_that_fails_half_way_leaves_run_and_judgements_alone(judged, monkeypatch):
+@pytest.mark.parametrize(
+    ("failure", "code"), [(OSError(5, "Input/output error"), 4), (KeyboardInterrupt(), 130)]
+)
+def test_a_swap_that_fails_half_way_leaves_run_and_judgements_alone(
+    judged, monkeypatch, failure, code
+):
     """The old directory is aside already when the new one cannot be put in its place."""
     rename = type(judged).rename
 
     def fail_once(path, target):
         if path.name.startswith(f".{judged.name}.") and target == judged:
-            raise OSError(5, "Input/output error")
+            raise failure
         return rename(path, target)
 
     monkeypatch.setattr(type(judged), "rename", fail_once)
     before = {path.name: path.read_bytes() for path in judged.iterdir()}
-    cli("link", "--config", judged / "link.toml", "-o", judged, "--force", code=4)
+    cli("link", "--config", judged / "link.toml", "-o", judged, "--force", code=code)
     assert {path.name: path.read_bytes() for path in judged.iterdir()} == before
 
 

@@ -1,0 +1,82 @@
+"""Work in threads that Ctrl-C can stop.
+
+Python raises KeyboardInterrupt in the main thread, between two steps of its own code: not within
+compiled code, and not in other threads. So compiled code is called for a fraction of a second at a
+time (`slices`, or tasks that are short), the main thread waits in a way that can be interrupted,
+and threads whose work is no longer wanted stop at the next `check`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TypeVar
+
+NAME = "bayeslink"  # how the names of threads begin
+SECONDS = 0.1  # that compiled code may go on before it is asked whether to stop
+_LOOK = 0.2  # seconds; some systems cannot interrupt a thread that waits
+
+T = TypeVar("T")
+_here = threading.local()
+
+
+class StoppedError(Exception):
+    """Raised within a thread whose work is no longer wanted; `run_all` keeps it to itself."""
+
+
+def check() -> None:
+    """Go no further if the work of this thread is no longer wanted."""
+    stop = getattr(_here, "stop", None)
+    if stop is not None and stop.is_set():
+        raise StoppedError
+
+
+def run_all(tasks: Iterable[Callable[[], T]], threads: int) -> list[T]:
+    """Results of all tasks, in order, whatever the number of threads.
+
+    When one fails, or the caller is interrupted, those not begun are left out, those that run
+    stop at their next `check`, and the error goes on once they have.
+    """
+    tasks = list(tasks)
+    if threads == 1 or len(tasks) < 2:
+        return [task() for task in tasks]
+    stop = threading.Event()
+
+    def run(task: Callable[[], T]) -> T:
+        _here.stop = stop
+        check()
+        try:
+            return task()
+        except BaseException:
+            stop.set()
+            raise
+
+    with ThreadPoolExecutor(min(threads, len(tasks)), NAME) as pool:
+        try:
+            futures = [pool.submit(run, task) for task in tasks]
+            while wait(futures, _LOOK).not_done:
+                check()  # a thread may have threads of its own
+        except BaseException:
+            stop.set()
+            raise
+    for future in futures:
+        error = future.exception()
+        if error is not None and not isinstance(error, StoppedError):
+            raise error
+    return [future.result() for future in futures]
+
+
+def slices(n: int, size: int = 1) -> Iterator[tuple[int, int]]:
+    """Slices (first, last) of 0 … n, with a `check` before each.
+
+    The first has that size; the others are as long as takes about `SECONDS`, by the clock.
+    """
+    first = 0
+    while first < n:
+        check()
+        last, began = min(first + size, n), time.perf_counter()
+        yield first, last
+        pace = SECONDS / max(time.perf_counter() - began, 1e-9)
+        first, size = last, max(1, int(size * min(pace, 2.0)))
