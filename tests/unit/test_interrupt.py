@@ -107,8 +107,10 @@ import bayeslink as bl
 from bayeslink.results.settings import parse_on
 from bayeslink.threads import NAME
 
+once = threading.Lock()
+
 def interrupt(message):
-    if message.startswith("sampling"):
+    if message.startswith("sampling") and once.acquire(blocking=False):
         _thread.interrupt_main()
 
 threads, a, b, *texts = sys.argv[1:]
