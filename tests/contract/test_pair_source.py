@@ -8,7 +8,8 @@ import pytest
 
 from bayeslink.comparing import dictionaries
 from bayeslink.comparing.fields import exact, levenshtein
-from bayeslink.engines import counts, joining, missing, search, tables, work
+from bayeslink.engines import joining, missing, search, tables, work
+from bayeslink.engines import pattern_counts as counts
 from bayeslink.engines.listed import ListedPairs
 from bayeslink.engines.local import LocalPairs
 from bayeslink.errors import InputError, TooManyPairsError

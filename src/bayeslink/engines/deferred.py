@@ -35,8 +35,8 @@ from bayeslink.comparing.comparisons import level_matrix, levels_of_pairs, value
 from bayeslink.comparing.dictionaries import Codes, Dictionary, split_by_frequency, table_seconds
 from bayeslink.comparing.fields import Field
 from bayeslink.comparing.level_tables import each_piece
-from bayeslink.engines.counts import LevelsOf, compare_every_pair
 from bayeslink.engines.joining import Found, find_above
+from bayeslink.engines.level_counts import LevelsOf, compare_every_pair
 from bayeslink.engines.plan import SearchPlan
 from bayeslink.engines.search import Problem
 from bayeslink.engines.tables import Tables

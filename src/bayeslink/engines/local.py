@@ -16,7 +16,6 @@ from bayeslink.comparing.dictionaries import build_dictionary
 from bayeslink.comparing.fields import Field
 from bayeslink.data.records import Records
 from bayeslink.engines.blocking_key import block_keys
-from bayeslink.engines.counts import count_levels, count_patterns
 from bayeslink.engines.deferred import (
     describe_sample,
     estimate_levels,
@@ -29,6 +28,8 @@ from bayeslink.engines.deferred import (
 )
 from bayeslink.engines.finding import rows_named
 from bayeslink.engines.joining import find_above
+from bayeslink.engines.level_counts import count_levels
+from bayeslink.engines.pattern_counts import count_patterns
 from bayeslink.engines.plan import SearchPlan, describe
 from bayeslink.engines.search import Problem, choose_caps, make_joins
 from bayeslink.engines.tables import Tables

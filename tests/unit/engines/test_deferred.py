@@ -13,7 +13,8 @@ import pytest
 import bayeslink as bl
 from bayeslink.comparing import dictionaries, level_tables
 from bayeslink.comparing.comparisons import level_matrix
-from bayeslink.engines import counts, deferred, joining
+from bayeslink.engines import deferred, joining
+from bayeslink.engines import pattern_counts as counts
 from bayeslink.engines.local import LocalPairs
 from bayeslink.errors import TooManyPairsError
 from bayeslink.pairs.source import count_levels, sum_weights

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import bayeslink as bl
-from bayeslink.engines import counts, joining, work
+from bayeslink.engines import joining, work
+from bayeslink.engines import pattern_counts as counts
 from bayeslink.engines.missing import (
     EITHER,
     MISSING,

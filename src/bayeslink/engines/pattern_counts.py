@@ -1,37 +1,33 @@
-"""Level counts and pattern counts over all pairs, without going through all pairs.
+"""Pattern counts over all pairs, without going through all pairs.
 
-*Levels.* Pairs at a level of a field are products of the counts of two values, summed over the
-level table.
+Records that agree in what they lack and in their values of some *few-valued* fields stand for each
+other as long as all other fields disagree: suppose they do, and the counts are products. Pairs
+above level 1 in one of the other fields are few; each is visited, in the first such field, and
+moved from the pattern supposed to the one it has. The few-valued fields are those for which this is
+least work. With all fields few-valued it is a pass over all pairs.
 
-*Patterns.* Records that agree in what they lack and in their values of some *few-valued* fields
-stand for each other as long as all other fields disagree: suppose they do, and the counts are
-products again. Pairs above level 1 in one of the other fields are few; each is visited, in the
-first such field, and moved from the pattern supposed to the one it has. The few-valued fields are
-those for which this is least work. With all fields few-valued it is a pass over all pairs.
-
-*Sampled patterns.* Where even that is too much work, pairs that may matter are listed and counted,
+Where even that is too much work, over all fields, pairs that may matter are listed and counted,
 those with a weight above a threshold at the prior's m and the level shares as u, and the others
-estimated from a random sample.
+estimated from a random sample of pairs; over some of the fields, all pairs of a sample of records
+are visited.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.comparing.fields import Field
+from bayeslink.engines.level_counts import LevelsOf
 from bayeslink.engines.tables import EVERY_PAIR, Tables
 from bayeslink.engines.work import in_pieces
 from bayeslink.errors import SettingsError
 from bayeslink.inference.model import Parameters, Priors, proportions
-from bayeslink.pairs.source import Floats, Ints, LevelCounts, Pairs, Patterns, sum_weights
-from bayeslink.pairs.source import count_levels as levels_at_each
-from bayeslink.threads import slices
+from bayeslink.pairs.source import Floats, Ints, Pairs, Patterns, sum_weights
 
 MAX_VISITS = 4e9  # pairs gone through one by one; beyond that, patterns are sampled
 SAMPLE = 20_000_000  # pairs drawn where patterns are sampled
@@ -40,58 +36,6 @@ LISTED = 20_000_000  # pairs listed there, at most, were fields independent
 COMPARED = 2_000_000
 MAX_OF_RECORDS = 1e9  # pairs visited of chosen records; beyond that, of an even choice of these
 _GROUPS = 10  # of records, for the standard errors
-
-_PIECE = 500_000  # pairs compared at a time
-
-LevelsOf = Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.uint8]]
-
-
-def count_levels(tables: Tables, n_levels: Sequence[int]) -> LevelCounts:
-    """Pairs at each level of each field, exactly."""
-    from bayeslink.kernels.scan import level_counts
-
-    starts = tables.start_a, tables.start_b
-    table = tables.codes_a, tables.codes_b, tables.indptr, tables.slots, tables.levels, *starts
-    sizes = int(tables.base[-1]), max(n_levels)
-    counts = np.zeros((tables.n_fields, max(n_levels) + 1), np.int64)
-    n_pairs = tables.scope.n_pairs
-    for j in range(tables.n_fields):
-        for first, last in slices(len(starts[0]) - 1):
-            counts[j] += level_counts(j, first, last, *table, *sizes)
-        present = [
-            _count_by_block(~missing[:, j], start)
-            for missing, start in zip((tables.missing_a, tables.missing_b), starts, strict=True)
-        ]
-        compared = int(present[0] @ present[1])
-        counts[j, 0] = n_pairs - compared
-        counts[j, 1] = compared - counts[j, 2:].sum()
-    return LevelCounts(counts, n_pairs)
-
-
-def compare_every_pair(tables: Tables, levels_of: LevelsOf, n_columns: int) -> Ints:
-    """Pairs at each level of each field, exactly, one by one: where tables do not tell them all."""
-    upto = np.cumsum(tables.to_b - tables.from_b)
-    edges = np.searchsorted(upto, np.arange(0, tables.scope.n_pairs, _PIECE), side="left")
-    counts = np.zeros((tables.n_fields, n_columns), np.int64)
-    for first, last in pairwise([*np.unique(edges).tolist(), len(upto)]):
-        counts += levels_at_each(levels_of(*_rows(tables, first, last)), n_columns)
-    return counts
-
-
-def _rows(tables: Tables, first: int, last: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Rows of all pairs in scope of the records first … last of A."""
-    n = tables.to_b[first:last] - tables.from_b[first:last]
-    before = np.cumsum(n) - n
-    b = np.arange(n.sum()) + np.repeat(tables.from_b[first:last] - before, n)
-    return np.repeat(tables.order_a[first:last], n), tables.order_b[b]
-
-
-def _count_by_block(flags: NDArray[np.bool_], starts: Ints) -> Ints:
-    running = np.concatenate([[0], np.cumsum(flags)])
-    return running[starts[1:]] - running[starts[:-1]]
-
-
-# --- patterns ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
