@@ -13,11 +13,11 @@ import pytest
 import bayeslink as bl
 from bayeslink.comparing import dictionaries, level_tables
 from bayeslink.comparing.comparisons import level_matrix
-from bayeslink.engines import deferred, joining
+from bayeslink.engines import deferred, joining, level_counts
 from bayeslink.engines import pattern_counts as counts
 from bayeslink.engines.local import LocalPairs
 from bayeslink.errors import TooManyPairsError
-from bayeslink.pairs.source import count_levels, sum_weights
+from bayeslink.pairs.source import LevelCounts, count_levels, sum_weights
 from tests import oracles
 
 LETTERS = list("abc ")
@@ -286,7 +286,7 @@ def test_sampled_counts_add_up_and_leave_room_for_the_links(half_open, monkeypat
 def test_open_levels_are_counted_where_pairs_are_few(block, monkeypatch):
     afford(monkeypatch, 1)
     monkeypatch.setattr(deferred, "DRAWS", 5)
-    monkeypatch.setattr(counts, "_PIECE", 300)
+    monkeypatch.setattr(level_counts, "_PIECE", 300)
     rng = np.random.default_rng(7)
     rows_a, rows_b = random_rows(rng, 90), random_rows(rng, 70)
     pairs = source(rows_a, rows_b, FIELDS, block)
@@ -466,7 +466,7 @@ def test_expected_pairs_are_those_of_independent_fields():
         for levels in itertools.product((1, 2, 3), repeat=3)
         if sum(weights[j, h] for j, h in enumerate(levels)) > 2
     )
-    found = deferred.expected_above(weights, counts.LevelCounts(table, 1000), 2.0)
+    found = deferred.expected_above(weights, LevelCounts(table, 1000), 2.0)
     assert found == pytest.approx(by_hand)
 
 
