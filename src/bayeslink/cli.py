@@ -208,8 +208,18 @@ def link(
 )
 @click.option("--errors", default=2, show_default=True, help="Fields with an error in each copy.")
 @click.option("--missing", default=0.05, show_default=True, help="Share of cells missing in B.")
-@click.option("--kinds", help="Kinds of errors, such as typing,ocr. [all]")
+@click.option("--kinds", help="Kinds of errors, such as typing,ocr. [all but nickname]")
 @click.option("--no-households", is_flag=True, help="No shared surnames and addresses.")
+@click.option(
+    "--spread",
+    default="exact",
+    show_default=True,
+    type=click.Choice(["exact", "independent", "clustered"]),
+    help="So many errors in each record, by each field, or most in a quarter of the records.",
+)
+@click.option("--group-quarters", default=0.0, help="Share living some thirty to an address. [0]")
+@click.option("--no-eras", is_flag=True, help="Given names that do not go with age.")
+@click.option("--duplicates", default=0.0, help="Share of the people of B there twice. [0]")
 @click.option("--seed", default=1, show_default=True)
 @click.option("-o", "--output", required=True, type=Path, metavar="DIR")
 @_force
@@ -220,6 +230,7 @@ def simulate(
     as_json: bool,
     kinds: str | None,
     no_households: bool,
+    no_eras: bool,
     **arguments: Any,
 ) -> None:
     """Write a.csv, b.csv and truth.csv: two files of made-up people, and who is who."""
@@ -233,6 +244,7 @@ def simulate(
             **arguments,
             kinds=kinds.split(",") if kinds else ALL_KINDS,
             households=not no_households,
+            eras=not no_eras,
         )
         write_simulation(files, output, force=force)
     numbers = {"n_a": len(files.a), "n_b": len(files.b), "n_matches": len(files.truth)}

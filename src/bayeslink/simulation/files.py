@@ -7,19 +7,29 @@ matched ones wrong, the errors would give the truth away.)
 
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+from numpy.typing import NDArray
 
 from bayeslink.errors import OutputError, SettingsError
-from bayeslink.simulation.mistakes import ALL_KINDS, ERROR_FIELDS, corrupt, forget
+from bayeslink.simulation.mistakes import (
+    ALL_KINDS,
+    ERROR_FIELDS,
+    KINDS,
+    SPREADS,
+    corrupt,
+    forget,
+)
 from bayeslink.simulation.people import population
 
 FILES = ("a.csv", "b.csv", "truth.csv")
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,10 @@ def simulate(
     kinds: Sequence[str] = ALL_KINDS,
     missing: float = 0.05,
     households: bool = True,
+    spread: str = "exact",
+    group_quarters: float = 0.0,
+    eras: bool = True,
+    duplicates: float = 0.0,
     seed: int = 0,
 ) -> Simulation:
     """Make two files of people, of whom some are in both (cf. Section 5.2).
@@ -65,11 +79,23 @@ def simulate(
     kinds
         Kinds of error, equally likely where they apply: "typing", "ocr", "phonetic", "swap"
         (gname with fname; day with month) and "missing". An error in the categories age and
-        occup is another category or, if "missing" is among the kinds, sometimes none.
+        occup is another category or, if "missing" is among the kinds, sometimes none. "nickname",
+        Bill for William, is not among them unless asked for.
     missing
         Further rate of missing cells in B; a fifth of it holds in A.
     households
         Whether people share street, postcode and mostly surname in groups of one to six.
+    spread
+        "exact": every record of B has just so many errors. "independent": each field is wrong by
+        itself, with so many errors on average. "clustered": a careless quarter of the records has
+        most of them.
+    group_quarters
+        Share of people who live in homes, halls or barracks: some thirty at one address.
+    eras
+        Whether given names come and go with the year of birth.
+    duplicates
+        Share of the people in B who are written down there twice, each time with errors of its own:
+        B then has more than `n_b` records, and the truth more than one pair for some of A.
     seed
         The same seed gives the same files, byte for byte.
 
@@ -79,20 +105,30 @@ def simulate(
         With rows in random order and ids that say nothing about the truth.
     """
     n_a, n_b = n, n if n_b is None else n_b
-    _check(n_a, n_b, overlap, errors, kinds, missing, seed)
+    shares = {"overlap": overlap, "missing": missing}
+    shares |= {"group_quarters": group_quarters, "duplicates": duplicates}
+    _check(n_a, n_b, errors, kinds, spread, seed, shares)
     rng = np.random.default_rng(seed)
     n_links = round(overlap * min(n_a, n_b))
     n_people = n_a + n_b - n_links
-    people = population(n_people, max(20, max(n_a, n_b) // 300), households, rng)
+    people = population(
+        n_people,
+        max(20, max(n_a, n_b) // 300),
+        households,
+        rng,
+        eras=eras,
+        group_quarters=group_quarters,
+    )
     order = rng.permutation(n_people)
     who_a, who_b = rng.permutation(order[:n_a]), rng.permutation(order[n_a - n_links :])
     a = forget(people.take(who_a), missing / 5, rng)
-    b = forget(corrupt(people.take(who_b), errors, kinds, rng), missing, rng)
-    ids_a, ids_b = _ids("A", n_a), _ids("B", n_b)
-    row_b = np.full(n_people, -1)
-    row_b[who_b] = np.arange(n_b)
-    linked = np.flatnonzero(row_b[who_a] >= 0)
-    truth = pa.table({"id_a": ids_a.take(linked), "id_b": ids_b.take(row_b[who_a[linked]])})
+    if duplicates:
+        again = who_b[rng.random(n_b) < duplicates]
+        who_b = rng.permutation(np.concatenate([who_b, again]))
+    b = forget(corrupt(people.take(who_b), errors, kinds, rng, spread), missing, rng)
+    ids_a, ids_b = _ids("A", n_a), _ids("B", len(who_b))
+    row_a, row_b = _same_people(who_a, who_b)
+    truth = pa.table({"id_a": ids_a.take(row_a), "id_b": ids_b.take(row_b)})
     return Simulation(a.add_column(0, "id", ids_a), b.add_column(0, "id", ids_b), truth)
 
 
@@ -132,30 +168,44 @@ def write_simulation(sim: Simulation, directory: Path, *, force: bool = False) -
         shutil.rmtree(fresh, ignore_errors=True)
 
 
+def _same_people(who_a: Ints, who_b: Ints) -> tuple[Ints, Ints]:
+    """Rows of A and of B that are the same person, by rows of A."""
+    order = np.argsort(who_b, kind="stable")
+    first, last = (np.searchsorted(who_b[order], who_a, side=side) for side in ("left", "right"))
+    n = last - first
+    at = np.arange(n.sum()) + np.repeat(first - (np.cumsum(n) - n), n)
+    return np.repeat(np.arange(len(who_a)), n), order[at]
+
+
 def _check(
     n_a: int,
     n_b: int,
-    overlap: float,
     errors: int,
     kinds: Sequence[str],
-    missing: float,
+    spread: str,
     seed: int,
+    shares: Mapping[str, float],
 ) -> None:
     most = len(ERROR_FIELDS)
     _check_whole("n", n_a, 1, None, "records in file A")
     _check_whole("n_b", n_b, 1, None, "records in file B")
     _check_whole("seed", seed, 0, None, "the start of the random numbers")
     _check_whole("errors", errors, 0, most, f"wrong fields per record ({', '.join(ERROR_FIELDS)})")
-    for name, share in (("overlap", overlap), ("missing", missing)):
+    for name, share in shares.items():
         if not 0 <= share <= 1:
             raise SettingsError(
                 f"{name} must be between 0 and 1, got {share!r}. It is a share; write 5 % as 0.05."
             )
-    unknown = sorted({*kinds} - {*ALL_KINDS}) if not isinstance(kinds, str) else [kinds]
+    if spread not in SPREADS:
+        raise SettingsError(
+            f"spread must be one of {', '.join(SPREADS)}, got {spread!r}. It says how errors are "
+            "spread over records and fields; leave it out for exactly so many in each record."
+        )
+    unknown = sorted({*kinds} - {*KINDS}) if not isinstance(kinds, str) else [kinds]
     if unknown or (errors and not kinds):
         raise SettingsError(
             f"kinds must be a list of known kinds of error, got {unknown or kinds!r}. Allowed are "
-            f"{', '.join(ALL_KINDS)}; leave it out for all of them."
+            f"{', '.join(KINDS)}; leave it out for all but the last."
         )
 
 

@@ -8,11 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from bayeslink.simulation.nicknames import NICKNAMES
 from bayeslink.simulation.people import AGES, CENSUS_DAY, OCCUPATIONS
 
-ALL_KINDS = ("typing", "ocr", "phonetic", "swap", "missing")
+ALL_KINDS = ("typing", "ocr", "phonetic", "swap", "missing")  # unless others are asked for
+KINDS = (*ALL_KINDS, "nickname")
+SPREADS = ("exact", "independent", "clustered")
 ERROR_FIELDS = ("gname", "fname", "dob", "age", "occup", "postcode", "street")
 
+CARELESS = 0.25  # share of careless records, where errors are clustered
 _OLDEST = "1900-01-01"
 
 Edit = Callable[[str, int], str]
@@ -32,16 +36,20 @@ def forget(table: pa.Table, rate: float, rng: np.random.Generator) -> pa.Table:
 
 
 def corrupt(
-    table: pa.Table, errors: int, kinds: Sequence[str], rng: np.random.Generator
+    table: pa.Table,
+    errors: int,
+    kinds: Sequence[str],
+    rng: np.random.Generator,
+    spread: str = "exact",
 ) -> pa.Table:
-    """Give every record so many erroneous fields."""
-    order = rng.random((len(table), len(ERROR_FIELDS))).argsort(axis=1)
-    hit = {field: (order[:, :errors] == k).any(axis=1) for k, field in enumerate(ERROR_FIELDS)}
+    """Write records down wrongly, with so many erroneous fields each, or on average."""
+    wrong_fields = _spread(len(table), errors, spread, rng)
+    hit = {field: wrong_fields[:, k] for k, field in enumerate(ERROR_FIELDS)}
     table, swapped = _swap_names(table, hit["gname"] | hit["fname"], kinds, rng)
     hit["gname"] &= ~swapped
     hit["fname"] &= ~swapped
     for field in ERROR_FIELDS:
-        edits = [EDITS[field][kind] for kind in ALL_KINDS if kind in kinds and kind in EDITS[field]]
+        edits = [EDITS[field][kind] for kind in KINDS if kind in kinds and kind in EDITS[field]]
         rows = np.flatnonzero(hit[field])
         values = table[field].take(rows).to_pylist()
         luck = rng.integers(2**62, size=len(rows)).tolist()
@@ -51,6 +59,26 @@ def corrupt(
         )
         table = table.set_column(table.column_names.index(field), field, column)
     return table
+
+
+def _spread(n: int, errors: int, spread: str, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Which fields of each record are wrong.
+
+    The same number in every record; each field by itself; or most of them in a quarter of the
+    records, which are written down carelessly.
+    """
+    luck = rng.random((n, len(ERROR_FIELDS)))
+    rate = errors / len(ERROR_FIELDS)
+    if spread == "exact":
+        order = luck.argsort(axis=1)
+        return np.stack(
+            [(order[:, :errors] == k).any(axis=1) for k in range(len(ERROR_FIELDS))], axis=1
+        )
+    if spread == "independent":
+        return luck < rate
+    careless = min(0.9, 3 * rate)
+    careful = max(0.0, (rate - careless * CARELESS) / (1 - CARELESS))
+    return luck < np.where(rng.random(n) < CARELESS, careless, careful)[:, None]
 
 
 def _swap_names(
@@ -183,6 +211,12 @@ def _other(categories: str) -> dict[str, Edit]:
     return dict.fromkeys(ALL_KINDS, other) | {"missing": _lose}
 
 
+def _familiar(value: str, r: int) -> str:
+    """What people of this name are called by those who know them."""
+    forms = NICKNAMES.get(value, ())
+    return forms[r % len(forms)] if forms else value
+
+
 def _lose(_: str, __: int) -> str:
     return ""
 
@@ -196,7 +230,7 @@ _TEXT = {
 _NUMBER = {kind: _TEXT[kind] for kind in ("typing", "ocr", "missing")}
 _DATE = {"typing": _slip_date, "ocr": _misread_date, "swap": _swap_day_month, "missing": _lose}
 EDITS: dict[str, dict[str, Edit]] = {
-    "gname": _TEXT,
+    "gname": {**_TEXT, "nickname": _familiar},
     "fname": _TEXT,
     "dob": _DATE,
     "age": _other(AGES),

@@ -178,6 +178,7 @@ COLUMNS = ("gname", "fname", "sex", "dob", "age", "occup", "postcode", "street")
 AGES, OCCUPATIONS = "abcdefgh", "123456789"
 OCCUPATION_SHARES = (0.21, 0.18, 0.15, 0.13, 0.11, 0.09, 0.07, 0.05, 0.01)  # made up, skewed
 HOUSEHOLD_SIZES = (0.30, 0.34, 0.15, 0.13, 0.06, 0.02)  # of 1 to 6 people
+QUARTERS_SIZE = 30  # people in group quarters, on average
 CENSUS_DAY = "2019-12-31"
 N_POSTCODES, STREETS_PER_POSTCODE = 40_000, 40
 FIRST_DECADE, N_DECADES = 1920, 10
@@ -198,8 +199,12 @@ def draw_ranks(
     return np.asarray(np.searchsorted(cumulative, u, side="right"))
 
 
-def draw_given(birth_year: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.intp]:
+def draw_given(
+    birth_year: NDArray[np.int64], rng: np.random.Generator, eras: bool = True
+) -> NDArray[np.intp]:
     """Draw a rank of given name for each person; an era's names are likelier near its peak."""
+    if not eras:
+        return draw_ranks(zipf_mandelbrot(N_GIVEN, *GIVEN_LAW), len(birth_year), rng)
     decade = np.clip((birth_year - FIRST_DECADE) // 10, 0, N_DECADES - 1)
     law = zipf_mandelbrot(N_GIVEN, *GIVEN_LAW)
     peak = np.resize(ERA_PEAKS, N_GIVEN)
@@ -246,7 +251,15 @@ male_name = _speller(_interleave(MALE_OLD, MALE_MID, MALE_NEW), ONSETS, VOWELS, 
 street_names = [f"{name} {kind}" for kind in STREET_TYPES for name in _words(STREETS)]
 
 
-def population(n: int, n_postcodes: int, households: bool, rng: np.random.Generator) -> pa.Table:
+def population(
+    n: int,
+    n_postcodes: int,
+    households: bool,
+    rng: np.random.Generator,
+    *,
+    eras: bool = True,
+    group_quarters: float = 0.0,
+) -> pa.Table:
     """Make n different people, household by household."""
     sizes = rng.choice(6, size=n, p=HOUSEHOLD_SIZES) + 1 if households else np.ones(n, np.int64)
     home = np.repeat(np.arange(n), sizes)[:n]
@@ -260,10 +273,13 @@ def population(n: int, n_postcodes: int, households: bool, rng: np.random.Genera
     family = draw_ranks(zipf_mandelbrot(N_SURNAMES, *SURNAME_LAW), n, rng)
     own_name = (position > 0) & (rng.random(n) < np.where(partner, 0.2, 0.04))
     fname = np.where(own_name, family, family[first])
-    given = 2 * draw_given(year, rng) + male
+    given = 2 * draw_given(year, rng, eras) + male
     age = np.minimum((2019 - year) // 10, len(AGES) - 1)  # whole years on the last day of 2019
     occupation = rng.choice(len(OCCUPATIONS), size=n, p=OCCUPATION_SHARES)
     postcode, street = draw_addresses(home, n_postcodes, rng)
+    if group_quarters:
+        moved = _into_quarters(n, group_quarters, rng)
+        postcode, street = postcode.take(moved), street.take(moved)
     columns = (
         spelt(given, lambda k: (male_name if k % 2 else female_name)(k // 2)),
         spelt(fname, surname),
@@ -275,6 +291,16 @@ def population(n: int, n_postcodes: int, households: bool, rng: np.random.Genera
         street,
     )
     return pa.table(dict(zip(COLUMNS, columns, strict=True)))
+
+
+def _into_quarters(n: int, share: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Whose address each person has: some live in homes, halls and barracks of some thirty each."""
+    moved = np.arange(n)
+    who = np.flatnonzero(rng.random(n) < share)
+    place = rng.integers(max(1, round(len(who) / QUARTERS_SIZE)), size=len(who))
+    _, first = np.unique(place, return_index=True)
+    moved[who] = who[first][np.unique(place, return_inverse=True)[1]]
+    return moved
 
 
 def _birthdays(

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from bayeslink.errors import OutputError, SettingsError
 from bayeslink.simulation import people as _people
 from bayeslink.simulation.files import FILES, Simulation, simulate, write_simulation
-from bayeslink.simulation.mistakes import ALL_KINDS, EDITS, ERROR_FIELDS, OCR_RULES, PHONETIC_RULES
+from bayeslink.simulation.mistakes import (
+    ALL_KINDS,
+    EDITS,
+    ERROR_FIELDS,
+    OCR_RULES,
+    PHONETIC_RULES,
+    SPREADS,
+)
+from bayeslink.simulation.nicknames import NICKNAMES
 
 FIELDS = _people.COLUMNS
 
@@ -451,3 +459,97 @@ def test_failing_rename_puts_the_old_output_back(tmp_path, monkeypatch):
         write_simulation(simulate(6), out, force=True)
     assert len(read(out / "a.csv")) == 5
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+# --- trouble that real files have ---------------------------------------------------------------
+
+
+def wrong_fields(sim):
+    """How many fields of each matched record of B differ from A's, swapped names counted once."""
+    others = [f for f in FIELDS if f not in ("gname", "fname")]
+
+    def count(old, new):
+        swapped = (old["gname"], old["fname"]) == (new["fname"], new["gname"])
+        names = 1 if swapped else (old["gname"] != new["gname"]) + (old["fname"] != new["fname"])
+        return names + sum(old[f] != new[f] for f in others)
+
+    return np.array([count(old, new) for old, new in matched(sim)])
+
+
+def test_errors_are_spread_as_asked_for():
+    counts = {
+        spread: wrong_fields(
+            simulate(3000, overlap=1.0, errors=2, missing=0.0, spread=spread, seed=4)
+        )
+        for spread in SPREADS
+    }
+    assert (counts["exact"] <= 2).all()
+    assert np.mean(counts["exact"] == 2) > 0.9
+    independent = 7 * (2 / 7) * (5 / 7)  # the binomial's variance
+    assert counts["independent"].var() == pytest.approx(independent, rel=0.15)
+    assert counts["clustered"].var() > 2 * independent
+    for spread in SPREADS:  # some edits find no hold
+        assert counts[spread].mean() == pytest.approx(2, abs=0.15)
+
+
+def test_group_quarters_hold_many_unrelated_people():
+    def largest(share):
+        sim = simulate(2000, errors=0, missing=0.0, group_quarters=share, seed=5)
+        addresses = sim.a["street"].to_pylist(), sim.a["postcode"].to_pylist()
+        streets = Counter(zip(*addresses, strict=True))
+        (place, size), *_ = streets.most_common(1)
+        names = {
+            row["fname"] for row in sim.a.to_pylist() if (row["street"], row["postcode"]) == place
+        }
+        return size, len(names)
+
+    assert largest(0.0)[0] <= 6
+    size, names = largest(0.1)
+    assert size > 10
+    assert names > size / 2
+
+
+def test_names_go_with_age_only_where_eras_are_on():
+    def dependence(eras):
+        people = simulate(20_000, errors=0, missing=0.0, eras=eras, seed=6).a.to_pylist()
+        ages = [ord(p["age"]) for p in people if p["gname"] in ("John", "Mary")]
+        return np.mean(ages) - np.mean([ord(p["age"]) for p in people])
+
+    assert dependence(True) > 1
+    assert abs(dependence(False)) < 0.4
+
+
+def test_nicknames_only_where_asked_for():
+    def familiar(kinds):
+        sim = simulate(4000, overlap=1.0, missing=0.0, kinds=kinds, seed=7)
+        return sum(new in NICKNAMES.get(old, ()) for old, new in changes(sim, "gname"))
+
+    assert familiar(["typing", "nickname"]) > 50 > familiar(["typing"])
+    assert all(len(set(forms)) == len(forms) for forms in NICKNAMES.values())
+    assert all(name not in forms for name, forms in NICKNAMES.items())
+
+
+def test_duplicates_are_told_by_the_truth():
+    sim = simulate(1000, overlap=0.5, duplicates=0.2, seed=8)
+    extra = len(sim.b) - 1000
+    assert 150 < extra < 250
+    twice = [n for n in Counter(sim.truth["id_a"].to_pylist()).values() if n == 2]
+    assert len(sim.truth) == 500 + len(twice)
+    assert 70 < len(twice) < 130
+    assert len(set(sim.truth["id_b"].to_pylist())) == len(sim.truth)
+
+
+def test_trouble_is_off_unless_asked_for():
+    plain = simulate(300, seed=9)
+    off = simulate(
+        300, spread="exact", group_quarters=0.0, eras=True, duplicates=0.0, kinds=ALL_KINDS, seed=9
+    )
+    assert plain == off
+
+
+@pytest.mark.parametrize(
+    "setting", [{"spread": "even"}, {"group_quarters": 2.0}, {"duplicates": -0.1}]
+)
+def test_trouble_that_cannot_be_is_refused(setting):
+    with pytest.raises(SettingsError, match=next(iter(setting))):
+        simulate(10, **setting)
