@@ -8,14 +8,19 @@ and threads whose work is no longer wanted stop at the next `check`.
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from types import FrameType
 from typing import TypeVar
 
 NAME = "bayeslink"  # how the names of threads begin
 SECONDS = 0.1  # that compiled code may go on before it is asked whether to stop
+_CALLBACK = "_raw_object_cache"  # how the names of the functions begin that LLVM calls
 _LOOK = 0.2  # seconds; some systems cannot interrupt a thread that waits
 
 T = TypeVar("T")
@@ -66,6 +71,34 @@ def run_all(tasks: Iterable[Callable[[], T]], threads: int) -> list[T]:
         if error is not None and not isinstance(error, StoppedError):
             raise error
     return [future.result() for future in futures]
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Raise KeyboardInterrupt at the end if Ctrl-C came where none can be raised.
+
+    LLVM calls back into Python while it compiles, and what is raised there is printed and lost.
+    """
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    missed: list[int] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        calls = traceback.walk_stack(frame)
+        if any(call.f_code.co_name.startswith(_CALLBACK) for call, _ in calls):
+            missed.append(number)
+        else:
+            signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if missed:
+        raise KeyboardInterrupt
 
 
 def slices(n: int, size: int = 1) -> Iterator[tuple[int, int]]:

@@ -8,6 +8,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
+from bayeslink.inference import assignment
 from bayeslink.inference.assignment import assign
 from bayeslink.pairs.ties import mix64
 from tests.oracles import matchings
@@ -68,6 +69,20 @@ def test_full_8_by_8_problems_equal_all_permutations():
         best = dense[np.arange(8), permutations].sum(1).max()
         assert result.value == pytest.approx(best, abs=1e-9)
         check_certificate(result, a, b, dense.ravel())
+
+
+@pytest.mark.parametrize("looked", [0, 30])
+def test_the_answer_is_the_same_in_pieces(looked, monkeypatch):
+    """Compiled code comes back after so many edges, and goes on where it was."""
+    rng = np.random.default_rng(6)
+    for _ in range(100):
+        n_a, n_b, a, b, scores = random_problem(rng, 40, 0.2, integer=rng.random() < 0.5)
+        whole = assign(a, b, scores, n_a, n_b, keys_of(n_a, n_b))
+        with monkeypatch.context() as patch:
+            patch.setattr(assignment, "_LOOKED", looked)
+            pieces = assign(a, b, scores, n_a, n_b, keys_of(n_a, n_b))
+        np.testing.assert_array_equal(whole.chosen, pieces.chosen)
+        np.testing.assert_array_equal(whole.price_b, pieces.price_b)
 
 
 def scipy_sparse_value(n_a, n_b, a, b, scores):

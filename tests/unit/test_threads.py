@@ -1,13 +1,16 @@
 """Work in threads: in order, stopped by errors and by Ctrl-C, never left behind."""
 
 import _thread
+import ctypes
+import os
+import signal
 import threading
 import time
 from functools import partial
 
 import pytest
 
-from bayeslink import threads
+from bayeslink import kernels, threads
 from bayeslink.threads import check, run_all, slices
 
 
@@ -82,6 +85,28 @@ def test_threads_of_a_thread_stop_too():
 
 def test_outside_of_such_threads_nothing_stops():
     check()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no SIGINT to raise on this system")
+def test_an_interrupt_while_llvm_calls_python_is_not_lost(monkeypatch):
+    """What is raised within such a call is printed and forgotten."""
+
+    @ctypes.CFUNCTYPE(None)
+    def _raw_object_cache_notify():
+        signal.raise_signal(signal.SIGINT)
+
+    def compiler(*_, **__):
+        _raw_object_cache_notify()
+        return lambda function: function
+
+    made = kernels.kernel("i8(i8)")(abs)
+    monkeypatch.setattr(kernels.numba, "njit", compiler)
+    with pytest.raises(KeyboardInterrupt):
+        made.compile()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    monkeypatch.undo()
+    monkeypatch.setattr(kernels.numba, "njit", lambda *_, **__: lambda function: function)
+    assert made(-1) == 1
 
 
 @pytest.mark.parametrize(("n", "size"), [(0, 1), (1, 1), (7, 3), (100_000, 1), (1000, 5000)])

@@ -24,6 +24,8 @@ from typing import Any
 
 import numba
 
+from bayeslink.threads import compiling
+
 
 def _digest(*parts: bytes) -> str:
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
@@ -71,7 +73,7 @@ class Kernel:
             other.wait()
         with _LOCK:
             if self._compiled is None:
-                with _own_cache() as cache:
+                with compiling(), _own_cache() as cache:
                     try:
                         make = numba.njit(self.signature, nogil=True, cache=cache)
                         self._compiled = make(self.function)

@@ -104,7 +104,12 @@ def test_many_texts_in_pieces_and_threads(field, monkeypatch):
 
 
 @pytest.mark.parametrize("lengths", [(64, 65), (127, 128), (128, 129), (130, 200)])
-def test_texts_about_as_long_as_a_word_and_as_the_longest_compared_by_bits(lengths):
+@pytest.mark.parametrize("letter_pairs", [1000, level_tables._LETTER_PAIRS])
+def test_texts_about_as_long_as_a_word_and_as_the_longest_compared_by_bits(
+    lengths, letter_pairs, monkeypatch
+):
+    """Long texts are few at a time, down to one with one."""
+    monkeypatch.setattr(level_tables, "_LETTER_PAIRS", letter_pairs)
     rng = np.random.default_rng(2)
     made = ["".join(rng.choice(list("ab"), k)) for k in lengths for _ in range(6)]
     slips = [value[:20] + "c" + value[21:] for value in made]

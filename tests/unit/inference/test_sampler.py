@@ -13,6 +13,7 @@ import pytest
 from scipy.special import betaln
 
 import bayeslink as bl
+from bayeslink import threads
 from bayeslink.errors import BayeslinkError, SettingsError
 from bayeslink.inference import layout as layouts
 from bayeslink.inference import sampler
@@ -83,6 +84,16 @@ def test_same_bytes_on_any_number_of_threads(blocks):
     assert all(n > 1 for n in bl.sample(blocks, **SHORT).kinds.values())  # of every kind of block
     one, two, eight = (content(bl.sample(blocks, threads=n, **SHORT)) for n in (1, 2, 8))
     assert one == two == eight
+
+
+@pytest.mark.parametrize("kept_links", [1500, sampler.KEPT_LINKS])
+def test_same_bytes_however_long_compiled_code_runs_at_a_time(blocks, monkeypatch, kept_links):
+    monkeypatch.setattr(sampler, "KEPT_LINKS", kept_links)
+    found = []
+    for seconds in (1e-9, 1e9):  # a sweep at a time, or twice as many as before
+        monkeypatch.setattr(threads, "SECONDS", seconds)
+        found.append(content(bl.sample(blocks, threads=2, **SHORT)))
+    assert found[0] == found[1]
 
 
 def test_same_draws_whatever_the_order_of_rows(blocks):
