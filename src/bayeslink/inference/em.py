@@ -261,9 +261,8 @@ def _assign_every_record(fit: EMFit) -> tuple[Pairs, Assignment]:
         except TooManyPairsError as error:
             raise TooManyPairsError(
                 f"to assign every record (Eq. 8) takes pairs down to a weight of {floor:.3g}, more "
-                "than the memory budget lets one list. Give a larger budget (memory=), take the "
-                "blocks of a blocking key one by one, or leave records free: "
-                "assign_em(fit, mu, every_record=False)."
+                "than can be listed. Give more memory (memory=), take the blocks of a blocking key "
+                "one by one, or leave records free: assign_em(fit, mu, every_record=False)."
             ) from error
         linked = candidates.take(solved.chosen)
         if len(linked) == fit.pairs.scope.max_links:
