@@ -20,7 +20,6 @@ from typing import TypeVar
 
 NAME = "bayeslink"  # how the names of threads begin
 SECONDS = 0.1  # that compiled code may go on before it is asked whether to stop
-_CALLBACK = "_raw_object_cache"  # how the names of the functions begin that LLVM calls
 _LOOK = 0.2  # seconds; some systems cannot interrupt a thread that waits
 
 T = TypeVar("T")
@@ -74,31 +73,32 @@ def run_all(tasks: Iterable[Callable[[], T]], threads: int) -> list[T]:
 
 
 @contextmanager
-def compiling() -> Iterator[None]:
-    """Raise KeyboardInterrupt at the end if Ctrl-C came where none can be raised.
+def interrupts_held(within: str = "") -> Iterator[None]:
+    """Have Ctrl-C wait for the end of the block, where it cannot be heeded sooner.
 
-    LLVM calls back into Python while it compiles, and what is raised there is printed and lost.
+    That is where compiled code calls Python: what is raised there is lost, or taken for a fault of
+    the system. With `within`, only where functions whose names begin so are being called.
     """
-    in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
         return
-    missed: list[int] = []
+    held: list[FrameType | None] = []
 
-    def handle(number: int, frame: FrameType | None) -> None:
-        calls = traceback.walk_stack(frame)
-        if any(call.f_code.co_name.startswith(_CALLBACK) for call, _ in calls):
-            missed.append(number)
+    def hold(number: int, frame: FrameType | None) -> None:
+        calls = (call.f_code.co_name for call, _ in traceback.walk_stack(frame))
+        if not within or any(name.startswith(within) for name in calls):
+            held.append(frame)
         else:
-            signal.default_int_handler(number, frame)
+            before(number, frame)
 
-    signal.signal(signal.SIGINT, handle)
+    signal.signal(signal.SIGINT, hold)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    if missed:
-        raise KeyboardInterrupt
+        signal.signal(signal.SIGINT, before)
+        if held:
+            before(signal.SIGINT, held[0])
 
 
 def slices(n: int, size: int = 1) -> Iterator[tuple[int, int]]:

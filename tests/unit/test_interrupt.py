@@ -62,8 +62,8 @@ def interrupt_at(moment, folder, *options, first=""):
     ("moment", "threads"),
     [
         ("reading B", 2),
-        ("comparing values", 2),
-        ("maximising", 1),
+        ("comparing values", 1),
+        ("maximising", 2),
         ("forming", 2),
         ("sampling", 1),
         ("sampling", 2),

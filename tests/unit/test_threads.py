@@ -13,6 +13,8 @@ import pytest
 from bayeslink import kernels, threads
 from bayeslink.threads import check, run_all, slices
 
+posix = pytest.mark.skipif(os.name == "nt", reason="no SIGINT to raise on this system")
+
 
 def forever():
     """Work that only ends when it is told to."""
@@ -87,7 +89,36 @@ def test_outside_of_such_threads_nothing_stops():
     check()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="no SIGINT to raise on this system")
+@posix
+def test_an_interrupt_during_a_call_of_compiled_code_waits_for_its_end():
+    """Compiled code calls Python for its results, and takes what is raised there for a fault."""
+    ended = []
+
+    def compiled():
+        signal.raise_signal(signal.SIGINT)
+        ended.append(True)
+
+    made = kernels.kernel("void()")(compiled)
+    made._compiled = compiled
+    with pytest.raises(KeyboardInterrupt):
+        made()
+    assert ended == [True]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@posix
+def test_who_handles_interrupts_otherwise_is_told_afterwards():
+    told, before = [], signal.signal(signal.SIGINT, lambda number, frame: told.append(number))
+    try:
+        with threads.interrupts_held():
+            signal.raise_signal(signal.SIGINT)
+            assert told == []
+        assert told == [signal.SIGINT]
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@posix
 def test_an_interrupt_while_llvm_calls_python_is_not_lost(monkeypatch):
     """What is raised within such a call is printed and forgotten."""
 

@@ -251,7 +251,7 @@ def _text_plan(field: Field, x: Sequence[str], y: Sequence[str]) -> _Plan:
     long_y = [y[c] for c in columns[short_b:]]
     known_b = text_b, start_b[: short_b + 1], columns[:short_b]
     blocks = _blocks(np.diff(known_b[1]), LANES)
-    close_texts = distances.close_texts.compile()
+    distances.close_texts.compile()
     letters = start_a[1:] * float(start_b[-1])
 
     def hits(first: int, last: int, limit: int) -> Hits | None:
@@ -259,7 +259,7 @@ def _text_plan(field: Field, x: Sequence[str], y: Sequence[str]) -> _Plan:
         parts: list[Hits] = []
         if first < middle and short_b:
             here = kind, cuts, text_a, start_a, first, middle
-            parts.append(close_texts(*here, *known_b, blocks, n_letters, limit))
+            parts.append(distances.close_texts(*here, *known_b, blocks, n_letters, limit))
         if first < middle and long_y:
             r, c, levels = _matrix_hits(field, [x[i] for i in rows[first:middle]], long_y, limit)
             parts.append((r, columns[short_b + c], levels))
@@ -300,9 +300,9 @@ def _blocks(lengths: NDArray[np.int64], most: int) -> NDArray[np.int64]:
 def _word_plan(field: Field, x: Sequence[str], y: Sequence[str]) -> _Plan:
     if field.cuts[-1] == 0:  # no word in common is enough
         return _matrix_plan(field, x, y)
-    from bayeslink.kernels import tables
+    from bayeslink.kernels.tables import close_sets
 
-    close_sets = tables.close_sets.compile()
+    close_sets.compile()
     numbers: dict[str, int] = {}
     (sizes_a, words_a), (sizes_b, words_b) = _word_sets(x, numbers), _word_sets(y, numbers)
     frequency = np.bincount(words_b, minlength=len(numbers))

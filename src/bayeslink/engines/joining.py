@@ -106,9 +106,9 @@ def _run(
     settle: Callable[[Found], Found],
 ) -> list[tuple[Found, int]]:
     """What a join finds, in pieces, and how many pairs it visited for each."""
-    from bayeslink.kernels import search
+    from bayeslink.kernels import search as kernels
 
-    join_pairs = search.join.compile()  # here, not in threads: see `threads`
+    kernels.join.compile()  # here, not in threads: see `threads`
     class_a, class_b, unions = tables.classes
     wanted = np.logical_or.reduce((join.room > -np.inf)[unions.of], axis=1)  # [class of A, level]
     posts, start = tables.posts(join.field)
@@ -123,7 +123,7 @@ def _run(
     def work(first: int, last: int, piece: int) -> tuple[Found, int]:
         if counted.sum() > limit:
             return _nothing(problem), 0
-        a, b, levels, visited = join_pairs(
+        a, b, levels, visited = kernels.join(
             order, first, last, file_a, file_b, tables.csr, plan, problem.weights,
             problem.threshold, counted, piece, limit,
         )  # fmt: skip

@@ -256,9 +256,9 @@ def _count(
     threads: int,
 ) -> tuple[Ints, Ints]:
     """Codes and counts of the patterns in one join."""
-    from bayeslink.kernels import search
+    from bayeslink.kernels.search import count_patterns
 
-    count_patterns = search.count_patterns.compile()  # here, not in threads: see `threads`
+    count_patterns.compile()  # here, not in threads: see `threads`
     flags = np.isin(np.arange(len(parts)), list(compared))
     n_codes = int(parts.max(1).sum()) + 1
 
@@ -377,9 +377,9 @@ def _sampled(
     levels_of: LevelsOf | None = None,
 ) -> Patterns:
     """Pairs that may matter counted, the others estimated from a random sample."""
-    from bayeslink.kernels import search
+    from bayeslink.kernels.search import sample_patterns
 
-    sample_patterns = search.sample_patterns.compile()  # here, not in threads
+    sample_patterns.compile()  # here, not in threads
     n_pairs = tables.scope.n_pairs
     priors = Priors.of(fields)
     weights = Parameters(

@@ -24,7 +24,7 @@ from typing import Any
 
 import numba
 
-from bayeslink.threads import compiling
+from bayeslink.threads import interrupts_held
 
 
 def _digest(*parts: bytes) -> str:
@@ -47,6 +47,7 @@ MODULES = (
 # What other processes compile when nothing is there yet; this one needs the rest first.
 _GROUPS = (("search",), ("sampling", "matching", "matchings", "components"))
 FINISH = "bayeslink compiles"  # name of the thread that waits for them
+_CALLBACK = "_raw_object_cache"  # how the names of functions begin that LLVM calls
 _LOCK = Lock()
 _others: dict[str, subprocess.Popen[bytes]] = {}  # which process compiles a module
 if hasattr(os, "register_at_fork"):  # a fork cannot wait for them: they are not its children
@@ -62,7 +63,9 @@ class Kernel:
         self._compiled: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
-        return (self._compiled or self.compile())(*arguments)
+        compiled = self._compiled or self.compile()
+        with interrupts_held():
+            return compiled(*arguments)
 
     def compile(self) -> Callable[..., Any]:
         """The compiled function: from the cache, or made now.
@@ -73,7 +76,7 @@ class Kernel:
             other.wait()
         with _LOCK:
             if self._compiled is None:
-                with compiling(), _own_cache() as cache:
+                with interrupts_held(_CALLBACK), _own_cache() as cache:
                     try:
                         make = numba.njit(self.signature, nogil=True, cache=cache)
                         self._compiled = make(self.function)
