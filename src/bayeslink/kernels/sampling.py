@@ -130,7 +130,7 @@ def weigh(patterns, log_m, log_u, odds, root):
 
 
 @helper
-def sweep_singles(graph, links, odds, step_cost, n_links, rng, expected):
+def sweep_singles(graph, links, odds, step_cost, n_links, rng, expected, recording):
     """Single-pair blocks: each a Bernoulli draw. Returns the number of links."""
     for e in range(graph.n_single):
         n_links -= links.linked[e]
@@ -138,7 +138,8 @@ def sweep_singles(graph, links, odds, step_cost, n_links, rng, expected):
         chance /= chance + step_cost[n_links]
         links.linked[e] = uniform(rng) < chance
         n_links += links.linked[e]
-        expected[e] = chance
+        if recording:
+            expected[e] = chance
     return n_links
 
 
@@ -176,7 +177,7 @@ def draw_listed(k, graph, links, odds, step_cost, n_links, rng, weights, expecte
 
 
 @helper
-def sweep_large(k, graph, links, odds, root, step_cost, n_links, rng, weights, expected):
+def sweep_large(k, graph, links, odds, root, step_cost, n_links, rng, weights, expected, recording):
     """A large block: balanced moves, then a draw of every row. Returns the number of links."""
     row_start, edge_row, edge_column = graph.row_start, graph.edge_row, graph.edge_column
     of_row, of_column = links.of_row, links.of_column
@@ -207,7 +208,8 @@ def sweep_large(k, graph, links, odds, root, step_cost, n_links, rng, weights, e
                 of_row[row] = e
                 of_column[edge_column[e]] = e
                 n_links += 1
-            expected[e] = weight / total
+            if recording:
+                expected[e] = weight / total
     return n_links
 
 
@@ -222,7 +224,7 @@ def sweep_blocks(
     """
     n_joint, n_large = len(graph.joint_start) - 1, len(graph.large_start) - 1
     start_stream(rng, key[0], key[1], key[2], 0)
-    n_links = sweep_singles(graph, links, odds, step_cost, n_links, rng, expected)
+    n_links = sweep_singles(graph, links, odds, step_cost, n_links, rng, expected, recording)
     for k in range(n_joint):
         start_stream(rng, key[0], key[1], key[2], 1 + k)
         n_links = draw_listed(
@@ -231,7 +233,7 @@ def sweep_blocks(
     for k in range(n_large):
         start_stream(rng, key[0], key[1], key[2], 1 + n_joint + k)
         n_links = sweep_large(
-            k, graph, links, odds, root, step_cost, n_links, rng, weights, expected
+            k, graph, links, odds, root, step_cost, n_links, rng, weights, expected, recording
         )
     for g in range(len(counts)):
         counts[g] = 0
