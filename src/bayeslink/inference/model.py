@@ -85,6 +85,11 @@ class Parameters:
         out[self.used] = np.log(self.m[self.used]) - np.log(self.u[self.used])
         return out
 
+    @property
+    def bound(self) -> Floats:
+        """[field, level]: the most that each level can add to a pair's weight; here, what it adds."""
+        return self.log_weights
+
     def weight_of(self, levels: NDArray[Any]) -> Floats:
         """Weight of each comparison vector, w = log m(γ) − log u(γ) (Eq. 6), in natural logs."""
         levels = np.atleast_2d(np.asarray(levels, np.uint8))

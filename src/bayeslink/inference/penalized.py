@@ -17,23 +17,18 @@ from numpy.typing import NDArray
 
 from bayeslink.errors import FitError, SettingsError
 from bayeslink.inference.assignment import Assignment, assign
-from bayeslink.inference.model import (
-    ByField,
-    Parameters,
-    Priors,
-    log_density,
-    other_counts,
-    posterior_mode,
-    proportions,
-)
+from bayeslink.inference.dependence import Tree, learn_tree
+from bayeslink.inference.model import ByField, Parameters, other_counts, proportions
 from bayeslink.inference.priors import LinkCountPrior, LinkPrior, Overlap, Penalty
 from bayeslink.inference.rivals import Rivals, expected_above
+from bayeslink.inference.structure import DEPENDENT, INDEPENDENT, Structure, checked_structure
 from bayeslink.pairs.candidates import Candidates
 from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource, count_levels
 from bayeslink.pairs.tables import callers_table
 from bayeslink.shown import Shown
 
 _MAX_ITERATIONS = 200
+_CARRIED = 3  # modes of independent fields from which those of dependent ones are climbed to
 _STEPS = (-2.0, -1.0, -0.5, -0.25, 0.25, 0.5, 1.0, 2.0)  # in θ, to leave a mode for a better one
 
 
@@ -82,6 +77,7 @@ class PenalizedFit(Mode, Shown):
 
     modes: tuple[Mode, ...] = field(repr=False)
     prior: LinkCountPrior
+    structure: Structure = field(repr=False)  # the model of m and u
     searches: int  # passes over all pairs in scope that the fit needed
     rivals: Rivals  # pairs that weigh enough for a link and have none
 
@@ -127,6 +123,7 @@ def fit_penalized(
     theta: float | None = None,
     *,
     prior: LinkCountPrior | None = None,
+    structure: str = INDEPENDENT,
     progress: Callable[[str], None] = lambda message: None,
 ) -> PenalizedFit:
     """Maximise the penalized likelihood (Eq. 12) from several starts.
@@ -137,11 +134,23 @@ def fit_penalized(
         The cost of one link. Without it, θ follows from the number of links under `prior`.
     prior
         `Penalty(theta)` or `Overlap(alpha, beta)`; `Overlap(1, 1)` unless given.
+    structure
+        "independent" fields, as in the paper, or "dependent": errors of a link may come together
+        or apart, and fields may agree together among non-links.
     """
+    checked_structure(structure)
     prior = _chosen_prior(theta, prior)
     problem = _Problem.of(pairs, prior)
     progress("maximising the penalized likelihood")
     modes = [_climb(problem, parameters, first) for parameters, first in _starts(problem)]
+    if structure == DEPENDENT:
+        distinct = _distinct(modes)
+        tree = _learn_tree(problem, distinct[0])
+        problem = replace(problem, structure=problem.structure.dependent(pairs.fields, tree))
+        modes = [
+            _climb(problem, problem.structure.mode(mode.linked), mode.theta)
+            for mode in distinct[:_CARRIED]
+        ]
     best = None
     while best is not (best := _distinct(modes)[0]):
         progress(f"maximising the penalized likelihood: {best.n_links:,} links")
@@ -189,28 +198,24 @@ def penalty_path(
 @dataclass(frozen=True, slots=True)
 class _Problem:
     pairs: PairSource
-    priors: Priors
+    structure: Structure
     prior: LinkCountPrior
     link_prior: LinkPrior
-    all_counts: Ints  # level counts over all pairs in scope
     candidates: Candidates
 
     @classmethod
     def of(cls, pairs: PairSource, prior: LinkCountPrior) -> _Problem:
         counts = pairs.level_counts().counts
-        return cls(
-            pairs, Priors.of(pairs.fields), prior, prior.on(pairs.scope), counts, Candidates(pairs)
-        )
+        structure = Structure.independent(pairs.fields, counts)
+        return cls(pairs, structure, prior, prior.on(pairs.scope), Candidates(pairs))
 
-    def objective(self, parameters: Parameters, linked: Ints, n_links: int) -> float:
+    def objective(self, parameters: Parameters, linked: Pairs) -> float:
         with np.errstate(invalid="ignore", divide="ignore"):  # what comes of it is refused below
-            data = log_density(
-                parameters, self.priors, linked, other_counts(self.all_counts, linked)
-            )
-        objective = data + float(self.link_prior.log_prior(n_links))
+            data = self.structure.log_density(parameters, linked)
+        objective = data + float(self.link_prior.log_prior(len(linked)))
         if not math.isfinite(objective):
             raise FitError(
-                f"the log posterior of {n_links:,} links is {objective}, not a finite number. Each "
+                f"the log posterior of {len(linked):,} links is {objective}, not a finite number. Each "
                 "level must have at least as many pairs in all as it has among the links, as "
                 "level_counts() and the levels of listed pairs tell them. If these come from a "
                 "source of your own, check that they agree; otherwise please report this."
@@ -230,11 +235,8 @@ def _climb(problem: _Problem, parameters: Parameters, theta: float | None) -> Mo
     mode, start = None, None
     while len(history) < _MAX_ITERATIONS:
         linked, solved, start = _assign(problem, parameters, theta, start)
-        counts = count_levels(linked.levels, problem.all_counts.shape[1])
-        parameters = posterior_mode(
-            problem.priors, counts, other_counts(problem.all_counts, counts)
-        )
-        objective = problem.objective(parameters, counts, len(linked))
+        parameters = problem.structure.mode(linked)
+        objective = problem.objective(parameters, linked)
         if mode is not None and objective < mode.objective:  # by rounding: as good as settled
             return replace(mode, converged=True)
         history.append(objective)
@@ -262,7 +264,7 @@ def _assign(
 ) -> tuple[Pairs, Assignment, Any]:
     """The best C given m, u and the cost of a link (Eq. 13)."""
     pairs = problem.pairs
-    candidates, w = problem.candidates.above(parameters.log_weights, theta)
+    candidates, w = problem.candidates.above(parameters, theta)
     solved = assign(
         candidates.a, candidates.b, w - theta, pairs.n_a, pairs.n_b, pairs.tie_keys, start
     )
@@ -283,13 +285,29 @@ def _chosen_prior(theta: float | None, prior: LinkCountPrior | None) -> LinkCoun
 
 def _starts(problem: _Problem) -> list[tuple[Parameters, float | None]]:
     """Where to climb from: the prior's m and the level shares of all pairs as u."""
-    priors = problem.priors
-    u = proportions(priors.pseudo_u + problem.all_counts, priors.used)
+    priors = problem.structure.priors
+    u = proportions(priors.pseudo_u + problem.structure.all_counts, priors.used)
     usual = Parameters(proportions(priors.alpha_m, priors.used), u, priors.used)
     if isinstance(problem.prior, Penalty):
         return [(usual, problem.prior.theta)]
     most = problem.pairs.scope.max_links
     return [(usual, problem.link_prior.cost(int(share * most))) for share in (0.9, 0.5, 0.1, 0.01)]
+
+
+def _learn_tree(problem: _Problem, mode: Mode) -> Tree:
+    """How fields depend on each other among non-links, from the links that are certain."""
+    pairs, n_b = problem.pairs, problem.pairs.n_b
+    listed, w = problem.candidates.above(mode.parameters, mode.theta - 1.0)
+    linked = np.isin(listed.numbered(n_b), mode.linked.numbered(n_b), assume_unique=True)
+    best = []
+    for rows, n in ((listed.a, pairs.n_a), (listed.b, n_b)):
+        rivals = np.full(n, -np.inf)
+        np.maximum.at(rivals, rows[~linked], w[~linked])
+        best.append(rivals)
+    counts = problem.structure.all_counts
+    others = other_counts(counts, count_levels(mode.linked.levels, counts.shape[1]))
+    weights = mode.weight_of(mode.linked.levels)
+    return learn_tree(pairs, mode.linked, weights, (best[0], best[1]), mode.theta, others)
 
 
 def _distinct(modes: Sequence[Mode]) -> list[Mode]:
@@ -309,15 +327,16 @@ def _best(problem: _Problem, modes: Sequence[Mode]) -> PenalizedFit:
         **values,
         modes=tuple(distinct),
         prior=problem.prior,
+        structure=problem.structure,
         searches=problem.candidates.searches,
         rivals=_rivals(problem, top),
     )
 
 
 def _rivals(problem: _Problem, mode: Mode) -> Rivals:
-    pairs, log_weights = problem.pairs, mode.parameters.log_weights
-    above, _ = problem.candidates.above(log_weights, mode.theta)
+    pairs = problem.pairs
+    above, _ = problem.candidates.above(mode.parameters, mode.theta)
     code, linked = (p.numbered(pairs.n_b) for p in (above, mode.linked))
     rivals = above.take(np.flatnonzero(~np.isin(code, linked, assume_unique=True)))
-    expected = expected_above(pairs, log_weights, mode.theta)
+    expected = expected_above(pairs, mode.parameters.bound, mode.theta)
     return Rivals(rivals, expected, mode.n_links, tuple(f.name for f in pairs.fields))

@@ -145,7 +145,6 @@ def posthoc_blocks(
     """
     _check_threshold(w0, max_pairs, max_records)
     known, barred = known_pairs(pairs, links, nonlinks)
-    log_weights = fit.parameters.log_weights
     if w0 is None:
         candidates, w, w0, why = _choose_w0(pairs, fit, max_pairs, max_records, known, barred)
     else:

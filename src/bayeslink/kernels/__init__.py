@@ -42,10 +42,11 @@ MODULES = (
     "matching",
     "matchings",
     "components",
+    "error_counts",
     "sampling",
 )
 # What other processes compile when nothing is there yet; this one needs the rest first.
-_GROUPS = (("search",), ("sampling", "matching", "matchings", "components"))
+_GROUPS = (("search",), ("sampling", "matching", "matchings", "components", "error_counts"))
 FINISH = "bayeslink compiles"  # name of the thread that waits for them
 _CALLBACK = "_raw_object_cache"  # how the names of functions begin that LLVM calls
 _LOCK = Lock()

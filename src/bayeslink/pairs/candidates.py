@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.errors import TooManyPairsError
-from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource, sum_weights
+from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource
+from bayeslink.pairs.vectors import distinct_vectors
 
 _GRID = 1_000_000  # patterns that are enumerated without a second thought
+
+
+class Weighing(Protocol):
+    """What says how much pairs weigh."""
+
+    @property
+    def bound(self) -> Floats: ...
+    def weight_of(self, levels: NDArray[Any]) -> Floats: ...
+
+
+def pairs_above(
+    source: PairSource, weighing: Weighing, threshold: float, *, in_files: bool = False
+) -> tuple[Pairs, Floats]:
+    """Every pair that weighs more than `threshold`, and the weights.
+
+    Searched for by what fields can add at most, so that none is missed, then weighed.
+    """
+    found = source.pairs_above(weighing.bound, threshold, in_files=in_files)
+    w = weighing.weight_of(found.levels)
+    keep = np.flatnonzero(w > threshold)
+    return (found, w) if len(keep) == len(found) else (found.take(keep), w[keep])
 
 
 class Candidates:
     """Pairs above a moving threshold, listed with some slack and reused while provably complete.
 
-    A pair that is not in the list had a weight of at most `listed_to` when the list was made. The
+    A pair that is not in the list had a bound of at most `listed_to` when the list was made. The
     list serves new weights if no pattern that could be outside it is above the new threshold.
-    Where there are few patterns, weights are worked out by pattern and looked up by pair.
     """
 
     def __init__(self, source: PairSource, slack: float = 2.0) -> None:
@@ -26,57 +49,54 @@ class Candidates:
         self._n_levels = [field.n_levels for field in source.fields]
         self._few_patterns = bool(np.prod([k + 1.0 for k in self._n_levels]) <= _GRID)
         self._pairs: Pairs | None = None
-        self._pattern: Ints = np.zeros(0, np.int64)  # of each pair, where there are few
-        self._weights: Floats = np.zeros((0, 0))
+        self._vectors: NDArray[np.uint8] = np.zeros((0, 0), np.uint8)
+        self._vector: Ints = np.zeros(0, np.int64)  # of each pair
+        self._bound: Floats = np.zeros((0, 0))
         self._listed_to = np.inf
 
-    def above(self, weights: Floats, threshold: float) -> tuple[Pairs, Floats]:
+    def above(self, weighing: Weighing, threshold: float) -> tuple[Pairs, Floats]:
         """Every pair whose weight exceeds `threshold`, and the weights."""
         pairs = self._pairs
-        if pairs is None or not self._covers(weights, threshold):
+        if pairs is None or not self._covers(weighing, threshold):
             self._pairs = None  # the old list makes room for the new one
-            self._pairs = pairs = self._list(weights, threshold)
-            if self._few_patterns:
-                self._pattern = self._patterns_of(pairs.levels)
-        if self._few_patterns:
-            w = self._by_pattern(weights)[self._pattern]
-        else:
-            w = sum_weights(weights, pairs.levels)
+            self._pairs = pairs = self._list(weighing.bound, threshold)
+            self._vectors, _, self._vector = distinct_vectors(pairs.levels)
+        w = weighing.weight_of(self._vectors)[self._vector]
         keep = np.flatnonzero(w > threshold)
         return pairs.take(keep), w[keep]
 
-    def _list(self, weights: Floats, threshold: float) -> Pairs:
+    def _list(self, bound: Floats, threshold: float) -> Pairs:
         """List pairs, with less slack where the list would be too long; the result is the same."""
-        self._weights = weights.copy()
+        self._bound = bound.copy()
         self.searches += 1
         while True:
             self._listed_to = threshold - self.slack
             try:
-                return self.source.pairs_above(weights, self._listed_to)
+                return self.source.pairs_above(bound, self._listed_to)
             except TooManyPairsError:
                 if self.slack == 0:
                     raise
                 self.slack = self.slack / 2 if self.slack > 0.2 else 0.0
 
-    def _covers(self, weights: Floats, threshold: float) -> bool:
-        change = [(weights - self._weights)[j, : k + 1].max() for j, k in enumerate(self._n_levels)]
+    def _covers(self, weighing: Weighing, threshold: float) -> bool:
+        bound = weighing.bound
+        change = [(bound - self._bound)[j, : k + 1].max() for j, k in enumerate(self._n_levels)]
         if self._listed_to + sum(change) <= threshold:
             return True
         if not self._few_patterns:
             return False
-        outside = self._by_pattern(self._weights) <= self._listed_to
-        return not bool(np.any(outside & (self._by_pattern(weights) > threshold)))
+        outside = self._by_pattern(self._bound) <= self._listed_to
+        doubtful = np.flatnonzero(outside & (self._by_pattern(bound) > threshold))
+        return not bool((weighing.weight_of(self._levels_of(doubtful)) > threshold).any())
 
-    def _by_pattern(self, weights: Floats) -> Floats:
-        """Weight of every possible pattern, added field by field as `sum_weights` does."""
+    def _by_pattern(self, bound: Floats) -> Floats:
+        """Bound of every possible pattern, added field by field as `sum_weights` does."""
         total: Floats = np.zeros(1)
         for j, k in enumerate(self._n_levels):
-            total = np.add.outer(total, weights[j, : k + 1]).ravel()
+            total = np.add.outer(total, bound[j, : k + 1]).ravel()
         return total
 
-    def _patterns_of(self, levels: NDArray[np.uint8]) -> Ints:
-        """Number of each pair's pattern, in the order of `_by_pattern`."""
-        pattern = np.zeros(len(levels), np.int64)
-        for j, k in enumerate(self._n_levels):
-            pattern = pattern * (k + 1) + levels[:, j]
-        return pattern
+    def _levels_of(self, patterns: Ints) -> NDArray[np.uint8]:
+        """Comparison vectors, by their number in the order of `_by_pattern`."""
+        shape = [k + 1 for k in self._n_levels]
+        return np.stack(np.unravel_index(patterns, shape), 1).astype(np.uint8)

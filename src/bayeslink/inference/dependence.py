@@ -1,0 +1,163 @@
+"""u with dependence between fields: a tree in which each field may depend on one other.
+
+A household shares surname and street, given names follow the year of birth: among pairs that are
+no links, fields agree together more often than independence has it. What goes with what is learned
+where it is certain that pairs are no links: a record whose own link is nearly certain has no other,
+so all its other pairs are non-links, with the errors and gaps of real records. How far a field's
+law given the other departs from its law on the whole follows from these counts too (`strength`, by
+marginal likelihood). The tables so learned are held fixed; u of the other fields stays open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from bayeslink.comparing.fields import Field
+from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource
+from bayeslink.pairs.ties import mix64
+
+ABOVE, LEAD = 2.0, 3.0  # a certain link: weight above θ, and above the best rival of its records
+FEWEST = 10  # certain links from which anything is learned
+_MOST_PAIRS = 200_000_000  # of certain records that are counted
+_GAIN = 5.0  # in log marginal likelihood, that makes a field depend on another
+_STRENGTHS = np.exp(np.arange(0.0, 16.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Dependence:
+    """A field's law among non-links given another field."""
+
+    field: int
+    on: int
+    strength: float  # in pairs: what the law on the whole counts for at each level of the other
+    gain: float  # in log marginal likelihood against independence
+    log_u: Floats  # [level of the other, level]; row 0: the other is missing
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Which field depends on which; none at all is independence."""
+
+    dependences: tuple[Dependence, ...] = ()
+    n_certain: int = 0  # links that were certain
+    n_pairs: int = 0  # certain non-links counted
+
+    def free(self, n_fields: int) -> NDArray[np.bool_]:
+        """Fields that depend on no other."""
+        free = np.ones(n_fields, bool)
+        free[[d.field for d in self.dependences]] = False
+        return free
+
+    def log_u(self, levels: NDArray[np.uint8]) -> Floats:
+        """log u of the fields that depend on another, for each comparison vector."""
+        out = np.zeros(len(levels))
+        for d in self.dependences:
+            out += d.log_u[levels[:, d.on], levels[:, d.field]]
+        return out
+
+    def least(self, log_u: Floats) -> Floats:
+        """[field, level]: the least log u there, whatever the other fields; `log_u` of free ones."""
+        out = log_u.copy()
+        for d in self.dependences:
+            out[d.field] = d.log_u.min(0)
+        return out
+
+
+def learn_tree(
+    pairs: PairSource, linked: Pairs, weights: Floats, rivals: tuple[Floats, Floats],
+    theta: float, others: Ints
+) -> Tree:  # fmt: skip
+    """The tree, from the other pairs of records whose link is certain.
+
+    Parameters
+    ----------
+    linked, weights
+        The links of a fit, and their weights.
+    rivals
+        The best weight of another pair of each record of A and of B; −∞ where it is below θ − 1.
+    others
+        Level counts of all pairs but the links.
+    """
+    best = np.maximum(rivals[0][linked.a], rivals[1][linked.b])
+    certain = np.flatnonzero((weights > theta + ABOVE) & (weights > best + LEAD))
+    if len(certain) < FEWEST or len(pairs.fields) < 2:
+        return Tree(n_certain=len(certain))
+    most = max(FEWEST, int(_MOST_PAIRS / max(1, pairs.n_b)))
+    if len(certain) > most:  # those chosen do not depend on the order of rows
+        certain = certain[np.argsort(mix64(pairs.tie_keys[0][linked.a[certain]]))[:most]]
+    chosen = linked.take(certain)
+    found = pairs.pattern_counts(rows=chosen.a.astype(np.int64))
+    tables = two_way(found.levels, found.counts, pairs.fields)
+    tables -= two_way(chosen.levels, np.ones(len(chosen), np.int64), pairs.fields)
+    return Tree(
+        tuple(_grow(np.maximum(tables, 0), others, pairs.fields)),
+        len(certain),
+        int(found.counts.sum()) - len(chosen),
+    )
+
+
+def two_way(levels: NDArray[np.uint8], counts: Ints, fields: Sequence[Field]) -> Ints:
+    """[field, other field, level, other level]: joint counts of every two fields."""
+    width, n = max(f.n_levels for f in fields) + 1, len(fields)
+    tables = np.zeros((n, n, width, width), np.int64)
+    for j in range(n):
+        for k in range(n):
+            np.add.at(tables[j, k], (levels[:, j], levels[:, k]), counts)
+    return tables
+
+
+def _grow(tables: Ints, others: Ints, fields: Sequence[Field]) -> list[Dependence]:
+    """The spanning tree of largest gain, grown from the field with the largest one."""
+    n = len(fields)
+    margins = [_margin(others[j], f.n_levels) for j, f in enumerate(fields)]
+    edges = {
+        (j, k): _depend(j, k, tables[k, j, : fields[k].n_levels + 1], margins[j])
+        for j in range(n)
+        for k in range(n)
+        if j != k
+    }
+    gain = np.zeros((n, n))
+    for (j, k), edge in edges.items():
+        gain[j, k] = gain[k, j] = max(gain[k, j], edge.gain)
+    inside = [int(gain.max(1).argmax())]
+    grown = []
+    while len(inside) < n:
+        outside = [j for j in range(n) if j not in inside]
+        j, k = max(((j, k) for j in outside for k in inside), key=lambda jk: gain[jk])
+        if edges[j, k].gain > _GAIN:
+            grown.append(edges[j, k])
+        inside.append(j)
+    return grown
+
+
+def _margin(counts: Ints, n_levels: int) -> Floats:
+    """The law of a field on the whole, over its levels; none quite impossible."""
+    margin = np.zeros(len(counts))
+    margin[1 : n_levels + 1] = counts[1 : n_levels + 1] + 0.5
+    return margin / margin.sum()
+
+
+def _depend(field: int, on: int, table: Ints, margin: Floats) -> Dependence:
+    """The law of a field given another, from their joint counts [other, field]."""
+    used = np.flatnonzero(margin > 0)
+    seen, law = table[1:, used].astype(np.float64), margin[used]
+    independent = float((seen @ np.log(law)).sum())
+    gains = [_evidence(seen, strength * law) - independent for strength in _STRENGTHS]
+    best = int(np.argmax(gains))
+    strength = float(_STRENGTHS[best])
+    log_u = np.zeros((len(table), len(margin)))
+    log_u[0, used] = np.log(law)
+    log_u[1:, used] = np.log((seen + strength * law) / (seen.sum(1, keepdims=True) + strength))
+    return Dependence(field, on, strength, float(gains[best]), log_u)
+
+
+def _evidence(seen: Floats, alpha: Floats) -> float:
+    """Log marginal likelihood of counts, each row multinomial with a Dirichlet(alpha) law."""
+    total, n = alpha.sum(), seen.sum(1)
+    of_rows = gammaln(total) - gammaln(total + n)
+    return float(of_rows.sum() + (gammaln(alpha + seen) - gammaln(alpha)).sum())
