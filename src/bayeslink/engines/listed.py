@@ -142,6 +142,22 @@ class ListedPairs:
             raise InputError("some of these pairs are not in scope, so their levels are not known.")
         return self._pairs.levels[at]
 
+    def join_sizes(self) -> Ints:
+        counts = self.level_counts().counts.copy()
+        counts[:, 0] = 0
+        return counts
+
+    def draw_pairs(
+        self, field: int, level: int, luck: Floats
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        pairs = self._pairs
+        if field >= 0:
+            pairs = pairs.take(np.flatnonzero(pairs.levels[:, field] == level))
+        keys = self.tie_keys
+        order = np.lexsort((keys[1][pairs.b], keys[0][pairs.a]))
+        chosen = pairs.take(order[(luck[:, 0] * len(order)).astype(np.int64)])
+        return chosen.a, chosen.b
+
     def find(self, ids: Any) -> Pairs:
         def rows_of(side: pa.Array) -> Any:
             return lambda named: pc.index_in(named, side).combine_chunks()

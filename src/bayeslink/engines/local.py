@@ -26,6 +26,7 @@ from bayeslink.engines.deferred import (
     settle,
     upper_weights,
 )
+from bayeslink.engines.drawing import Joins
 from bayeslink.engines.finding import rows_named
 from bayeslink.engines.joining import find_above
 from bayeslink.engines.level_counts import count_levels
@@ -161,6 +162,18 @@ class LocalPairs:
             n_pairs=self.n_pairs,
             unions=self.tables.classes[2],
         )
+
+    @cached_property
+    def _joins(self) -> Joins:
+        return Joins(self.dictionaries, self.tables, self.tie_keys, self._block_of)
+
+    def join_sizes(self) -> Ints:
+        return self._joins.sizes(self.level_counts().counts.shape[1])
+
+    def draw_pairs(
+        self, field: int, level: int, luck: Floats
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        return self._joins.draw(field, level, luck)
 
     def find(self, ids: Any) -> Pairs:
         a, b = rows_named(

@@ -1,4 +1,4 @@
-"""Post-hoc blocks laid out for the sampler."""
+"""Candidate pairs, all other listed pairs and the model, laid out for the sampler."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayeslink.errors import BayeslinkError
+from bayeslink.inference.error_counts import ErrorPriors, seen_and_wrong
 from bayeslink.inference.model import Priors, at_least
 from bayeslink.inference.posthoc import Blocks
+from bayeslink.inference.structure import Structure
+from bayeslink.kernels.births import BARRED, Incidence
 from bayeslink.kernels.matchings import list_matchings
-from bayeslink.kernels.sampling import Graph, Model
-from bayeslink.pairs.source import Ints, count_levels
+from bayeslink.kernels.sampling import Graph, Model, Vectors
+from bayeslink.pairs.source import Ints, Pairs, count_levels
+from bayeslink.pairs.ties import mix64
 from bayeslink.pairs.vectors import distinct_vectors
 
 MOST_LISTED = 250  # matchings of a block up to which it is drawn jointly
@@ -26,10 +30,18 @@ class Layout:
     """
 
     model: Model
+    vectors: Vectors
     graph: Graph
-    n_known: int
+    incidence: Incidence
+    low: Pairs  # listed but not swept, by pattern
+    low_start: Ints  # where each pattern's begin, and the end
+    known: Ints  # links known to hold, by pattern
     candidate: Ints  # position in blocks.candidates of each edge
     n_columns: int
+
+    @property
+    def n_known(self) -> int:
+        return int(self.known.sum())
 
     @property
     def kinds(self) -> dict[str, int]:
@@ -41,14 +53,20 @@ class Layout:
         }
 
     @classmethod
-    def of(cls, blocks: Blocks) -> Layout:
-        pairs, candidates = blocks.pairs, blocks.candidates
-        counts = pairs.level_counts().counts
-        known = count_levels(blocks.known.levels, counts.shape[1])
-        seen = count_levels(candidates.levels, counts.shape[1]) + known
-        priors, all_counts = Priors.of(pairs.fields), at_least(counts, seen)
-        _check_shapes(priors, all_counts - seen)
-        patterns, _, pattern = distinct_vectors(candidates.levels)
+    def of(cls, blocks: Blocks, restricted: bool) -> Layout:
+        candidates = blocks.candidates
+        low = blocks.low.take(np.arange(0)) if restricted else blocks.low
+        structure = blocks.structure
+        model = _model(structure, (candidates, blocks.known, low))
+        patterns, _, number = distinct_vectors(
+            np.concatenate([candidates.levels, blocks.known.levels, low.levels])
+        )
+        number += 1  # the first is `BARRED`
+        pattern, of_known, of_low = np.split(
+            number, np.cumsum([len(candidates), len(blocks.known)])
+        )
+        low_order = np.lexsort((_luck(blocks, low), of_low))
+        low_counts = np.bincount(of_low, minlength=len(patterns) + 1)
         row, column, rank = _oriented(blocks)
         size = blocks.n_pairs_in_block[blocks.block]
         single = np.flatnonzero(size == 1)
@@ -78,9 +96,9 @@ class Layout:
         row_number = np.unique(large_rows, return_inverse=True)[1]
         column_number = np.unique(large_columns, return_inverse=True)[1]
         large_start = np.searchsorted(row_start, _run_starts(of_block[~in_listed]))
+        edges = np.concatenate([single, order])
         graph = Graph(
-            patterns=patterns,
-            edge_pattern=pattern[np.concatenate([single, order])].astype(np.int32),
+            edge_pattern=pattern[edges].astype(np.int32),
             n_single=len(single),
             joint_start=np.concatenate([[0], np.cumsum(np.diff(first_set)[listed])]),
             set_parent=set_parent,
@@ -91,13 +109,83 @@ class Layout:
             edge_row=np.concatenate([filler, row_number]).astype(np.int32),
             edge_column=np.concatenate([filler, column_number]).astype(np.int32),
         )
+        no_pair = np.zeros((1, patterns.shape[1]), np.uint8)
         return cls(
-            model=Model(priors.alpha_m, priors.alpha_u, priors.used, all_counts, known),
+            model=model,
+            vectors=describe_vectors(structure, np.concatenate([no_pair, patterns])),
             graph=graph,
-            n_known=len(blocks.known),
-            candidate=np.concatenate([single, order]),
+            incidence=_incidence(blocks, edges, graph.edge_pattern),
+            low=low.take(low_order),
+            low_start=np.concatenate([[0], np.cumsum(low_counts)]),
+            known=np.bincount(of_known, minlength=len(patterns) + 1),
+            candidate=edges,
             n_columns=int(column_number.max(initial=-1)) + 1,
         )
+
+
+def _model(structure: Structure, listed: tuple[Pairs, ...]) -> Model:
+    """The structure as the kernels want it; counts of all pairs are not below those listed."""
+    priors, counts = structure.priors, structure.all_counts
+    of_listed = [count_levels(pairs.levels, counts.shape[1]) for pairs in listed]
+    seen = of_listed[0] + of_listed[1]
+    all_counts = at_least(counts, sum(of_listed[1:], of_listed[0]))
+    _check_shapes(priors, all_counts - seen)
+    errors = structure.errors
+    if errors is None:
+        n = len(priors.used)
+        empty = np.zeros((n, 1))
+        errors = ErrorPriors(np.zeros(n, np.int64), empty, np.zeros(priors.used.shape), 0.0)
+    return Model(
+        alpha_m=priors.alpha_m,
+        alpha_u=priors.alpha_u,
+        used=priors.used,
+        all_counts=all_counts,
+        free=structure.tree.free(len(priors.used)),
+        by_errors=int(structure.errors is not None),
+        alpha_h=errors.alpha_h,
+        alpha_level=errors.alpha_level,
+        wrong=priors.used & ~errors.right,
+        right=priors.used & errors.right,
+        centre=errors.centre,
+        spread=errors.spread,
+    )
+
+
+def describe_vectors(structure: Structure, levels: NDArray[np.uint8]) -> Vectors:
+    """Comparison vectors with all that their weights need."""
+    n_fields = levels.shape[1]
+    right_from = (
+        np.zeros(n_fields, np.int64) if structure.errors is None else structure.errors.right_from
+    )
+    seen, wrong = seen_and_wrong(levels, right_from)
+    sets, _, seen_set = distinct_vectors(seen)
+    return Vectors(
+        levels=np.ascontiguousarray(levels),
+        n_missing=(~seen).sum(1),
+        n_wrong=wrong.sum(1),
+        seen_set=seen_set,
+        fixed_log_u=structure.tree.log_u(levels),
+        sets=sets,
+    )
+
+
+def _luck(blocks: Blocks, pairs: Pairs) -> NDArray[np.uint64]:
+    """A number for each pair, free of row order and of which file is A."""
+    keys_a, keys_b = blocks.pairs.tie_keys
+    return mix64(keys_a[pairs.a] + keys_b[pairs.b])
+
+
+def _incidence(blocks: Blocks, edges: Ints, pattern: NDArray[np.int32]) -> Incidence:
+    """The edges of each record."""
+    sides = []
+    for rows, n in (
+        (blocks.candidates.a[edges], blocks.pairs.n_a),
+        (blocks.candidates.b[edges], blocks.pairs.n_b),
+    ):
+        start = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
+        sides.append((start, np.argsort(rows, kind="stable").astype(np.int32), rows))
+    (start_a, edges_a, edge_a), (start_b, edges_b, edge_b) = sides
+    return Incidence(start_a, edges_a, start_b, edges_b, edge_a, edge_b, pattern)
 
 
 def _check_shapes(priors: Priors, others: Ints) -> None:

@@ -37,6 +37,7 @@ class Mode:
     """A local maximum of the objective."""
 
     pairs: PairSource = field(repr=False)
+    structure: Structure = field(repr=False)  # the model of m and u
     parameters: Parameters = field(repr=False)
     linked: Pairs = field(repr=False)
     tied: NDArray[np.bool_] = field(repr=False)
@@ -77,7 +78,6 @@ class PenalizedFit(Mode, Shown):
 
     modes: tuple[Mode, ...] = field(repr=False)
     prior: LinkCountPrior
-    structure: Structure = field(repr=False)  # the model of m and u
     searches: int  # passes over all pairs in scope that the fit needed
     rivals: Rivals  # pairs that weigh enough for a link and have none
 
@@ -244,6 +244,7 @@ def _climb(problem: _Problem, parameters: Parameters, theta: float | None) -> Mo
         theta = problem.link_prior.cost(len(linked))
         mode = Mode(
             problem.pairs,
+            problem.structure,
             parameters,
             linked,
             solved.tied,
@@ -327,7 +328,6 @@ def _best(problem: _Problem, modes: Sequence[Mode]) -> PenalizedFit:
         **values,
         modes=tuple(distinct),
         prior=problem.prior,
-        structure=problem.structure,
         searches=problem.candidates.searches,
         rivals=_rivals(problem, top),
     )

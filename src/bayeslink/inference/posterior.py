@@ -16,11 +16,13 @@ from bayeslink.inference import decisions
 from bayeslink.inference.diagnostics import Diagnostic, summarize, verdict
 from bayeslink.inference.model import Parameters
 from bayeslink.inference.population import PopulationSize, population_size
-from bayeslink.inference.posthoc import Blocks
+from bayeslink.inference.posthoc import Blocks, with_others
 from bayeslink.inference.priors import LinkCountPrior
-from bayeslink.pairs.source import Floats, Ints
+from bayeslink.pairs.source import Floats, Ints, Pairs
 from bayeslink.pairs.tables import callers_table, in_kind, pair_table
 from bayeslink.shown import Shown
+
+LEAST = 0.001  # probability from which a pair that is no candidate is told of in any case
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +36,64 @@ class Draws:
     probability: Floats  # of each edge, averaged over draws
     batch_squares: Floats  # sum of squares of the batch means
     n_batches: int
-    kept: list[NDArray[np.int32]]  # linked edges at each kept draw
+    kept: list[NDArray[np.int32]]  # linked edges at each kept draw,
+    kept_low: list[Ints]  # linked low pairs, by place,
+    kept_far: list[Ints]  # and other linked pairs, by number
+    low_draws: NDArray[np.int32]  # draws in which each low pair was linked,
+    low_visits: NDArray[np.int32]  # and how often it came to be
+    far: Ints  # of each link of another pair: row of A, row of B, pattern, draws
+    far_levels: NDArray[np.uint8]  # of the patterns
+
+
+@dataclass(frozen=True, slots=True)
+class _Others:
+    """Pairs that are no candidates and were linked now and then."""
+
+    pairs: Pairs
+    number: Ints  # of each pair, rising
+    probability: Floats
+    error: Floats
+    rest: float  # links expected among those left out
+
+
+def _others(blocks: Blocks, results: Sequence[Draws], low: Pairs) -> _Others:
+    """Pairs linked in a kept draw, or with some probability.
+
+    A pair that is linked now and then, for a few draws each time, has a Monte Carlo error of about
+    its probability times √(2 / visits).
+    """
+    n_b, n = blocks.pairs.n_b, sum(len(r.n_links) for r in results)
+    at = np.flatnonzero(sum(r.low_draws for r in results))
+    draws = [sum(r.low_draws[at] for r in results), *(r.far[3] for r in results)]
+    visits = [sum(r.low_visits[at] for r in results), *(np.ones(r.far.shape[1]) for r in results)]
+    found = low.take(at)
+    for r in results:
+        a, b, pattern, _ = r.far
+        levels = r.far_levels[pattern]
+        found = found.with_more(Pairs(a.astype(np.int32), b.astype(np.int32), levels))
+    number, first, which = np.unique(found.numbered(n_b), return_index=True, return_inverse=True)
+    probability = np.bincount(which, np.concatenate(draws), len(number)) / n
+    n_visits = np.bincount(which, np.concatenate(visits), len(number))
+    error = probability * np.sqrt(2 / np.maximum(1, n_visits))
+    linked = [
+        np.append(low.take(places).numbered(n_b), numbers)
+        for r in results
+        for places, numbers in zip(r.kept_low, r.kept_far, strict=True)
+    ]
+    kept = np.unique(np.concatenate(linked)) if linked else np.zeros(0, np.int64)
+    keep = (probability >= LEAST) | np.isin(number, kept, assume_unique=True)
+    pairs = found.take(first[keep])
+    rest = float(probability[~keep].sum())
+    return _Others(pairs, number[keep], probability[keep], error[keep], rest)
 
 
 @dataclass(frozen=True, slots=True)
 class Posterior(Shown):
-    """Posterior of links, m and u, restricted to the candidate pairs."""
+    """Posterior of links, m and u, over all pairs in scope.
+
+    `blocks.candidates` holds the candidate pairs and all others that were linked in a kept draw or
+    with a probability of at least `LEAST`; what is left is in `n_links`, and together in `rest`.
+    """
 
     blocks: Blocks = field(repr=False)
     prior: LinkCountPrior
@@ -51,6 +105,8 @@ class Posterior(Shown):
     error: Floats = field(repr=False)  # its Monte Carlo standard error
     kept: tuple[tuple[NDArray[np.int32], ...], ...] = field(repr=False)  # candidates, by chain
     kept_every: int
+    restricted: bool  # to the candidate pairs
+    rest: float  # links expected among pairs that are not in `blocks.candidates`
     kinds: Mapping[str, int]  # blocks drawn singly, jointly, by moves
     seed: int
     tune: int
@@ -64,32 +120,43 @@ class Posterior(Shown):
         results: Sequence[Draws],
         *,
         candidate_of_edge: Ints,
+        low: Pairs,
+        restricted: bool,
         kept_every: int,
         seed: int,
         tune: int,
         seconds: float,
         kinds: Mapping[str, int],
     ) -> Posterior:
+        others = _others(blocks, results, low)
+        position = blocks.n_candidates + np.arange(len(others.number))
         mean = np.mean([r.probability for r in results], axis=0)
         n = sum(r.n_batches for r in results)
         squares = np.sum([r.batch_squares for r in results], axis=0) / n
         spread = np.maximum(squares - mean**2, 0) / max(1, n - 1)
         probability, error = np.empty((2, len(mean)))
         probability[candidate_of_edge], error[candidate_of_edge] = mean, np.sqrt(spread)
+
+        def positions(edges: Ints, places: Ints, numbers: Ints) -> NDArray[np.int32]:
+            more = np.append(low.take(places).numbered(blocks.pairs.n_b), numbers)
+            at = position[np.searchsorted(others.number, more)]
+            return np.append(candidate_of_edge[edges], at).astype(np.int32)
+
         return cls(
-            blocks=blocks,
+            blocks=with_others(blocks, others.pairs),
             prior=prior,
             n_links=np.array([r.n_links for r in results]),
             log_posterior=np.array([r.log_posterior for r in results]),
             m=np.array([r.m for r in results]),
             u=np.array([r.u for r in results]),
-            probability=np.clip(probability, 0.0, 1.0),
-            error=error,
+            probability=np.clip(np.append(probability, others.probability), 0.0, 1.0),
+            error=np.append(error, others.error),
             kept=tuple(
-                tuple(candidate_of_edge[edges].astype(np.int32) for edges in r.kept)
-                for r in results
+                tuple(map(positions, r.kept, r.kept_low, r.kept_far)) for r in results
             ),
             kept_every=kept_every,
+            restricted=restricted,
+            rest=others.rest,
             kinds=kinds,
             seed=seed,
             tune=tune,

@@ -8,43 +8,50 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from bayeslink.errors import SettingsError, TooManyPairsError
 from bayeslink.inference.model import Parameters
 from bayeslink.inference.penalized import Mode
-from bayeslink.inference.rivals import expected_above, expected_by_weight
-from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource, sum_weights
+from bayeslink.inference.rivals import expected_by_weight
+from bayeslink.inference.structure import Structure
+from bayeslink.pairs.candidates import pairs_above
+from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource
 
 # Where w0 is chosen: candidate pairs in a block, or in all for each record of either
 # file. Larger blocks are drawn by moves, at a cost in proportion to their pairs, so that
 # size alone is no reason to leave a pair out.
 MAX_PAIRS = 2500
 PAIRS_A_RECORD = 0.5
-# Pairs are listed down to θ − 2.5 first, and lower step by step while the budget is not used up and
-# no more than LISTED pairs a record are expected.
-STEP = 2.5
-LISTED = 20
-# Pairs that the fit could link at a cost of less than CEILING in its objective are never left out,
+# Pairs that are listed, candidates or not: all if they are no more than so many, or so many for
+# each record.
+LISTED = 2_000_000
+LISTED_A_RECORD = 5
+STEP = 2.5  # pairs are listed down to θ − STEP at least
+# Pairs that the fit could link at a cost of less than CEILING in its objective are candidates,
 # whatever the budget.
 CEILING = 2.0
-_ASIDE = 2  # pairs a record listed to work out what was set aside; beyond, as if independent
-_FEW = 200_000  # pairs that are listed in any case
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Candidate pairs, grouped into post-hoc blocks; what `sample` takes."""
+    """Candidate pairs, grouped into post-hoc blocks; what `sample` takes.
+
+    Sweeps go over the candidates. All other pairs are sampled too, unless sampling is restricted:
+    w0 is a matter of speed.
+    """
 
     pairs: PairSource = field(repr=False)
     parameters: Parameters = field(repr=False)  # of the fit that made the weights
+    structure: Structure = field(repr=False)  # the fit's model of m and u
     start: Pairs = field(repr=False)  # the fit's links among the candidates
     theta: float
     w0: float
@@ -53,6 +60,9 @@ class Blocks:
     block: Ints = field(repr=False)  # block of each candidate
     n_blocks: int
     known: Pairs = field(repr=False)  # links known to hold
+    barred: Pairs = field(repr=False)  # pairs known to be no links
+    low: Pairs = field(repr=False)  # other pairs that are listed, with a weight up to w0,
+    listed_to: float  # down to this one; −∞: every pair is listed
     why: str  # how w0 came about
 
     @property
@@ -77,32 +87,27 @@ class Blocks:
         """Share of the pairs in scope that are no candidates."""
         return 1 - self.n_candidates / max(1, self.pairs.n_pairs)
 
-    def set_aside(self) -> float:
-        """Links expected among the pairs left out, with m, u and θ held at the fit's values.
+    @property
+    def all_listed(self) -> bool:
+        """Whether every pair in scope is listed."""
+        return self.listed_to == -math.inf
 
-        Each pair left out would link with odds of exp(w − θ), were there no rivals: for a fixed θ
-        the sum is an upper bound. It takes no account of what is uncertain about m and u. The sum
-        is over the pairs themselves as far down as they can be listed, and below that as if fields
-        were independent.
+    def set_aside(self) -> float:
+        """Links expected among the pairs that are no candidates, with m, u and θ at the fit's values.
+
+        Each would link with odds of exp(w − θ), were there no rivals. Restricted sampling leaves
+        them out; otherwise they are sampled with the others. Pairs that are not listed are counted
+        as if fields were independent.
         """
         return self._set_aside
 
     @cached_property
     def _set_aside(self) -> float:
-        pairs, log_weights = self.pairs, self.parameters.log_weights
-        w, n = expected_by_weight(pairs, log_weights)
-        most = max(_FEW, _ASIDE * (pairs.n_a + pairs.n_b))
-        floor = (
-            -math.inf if pairs.n_pairs <= most else float(w[np.cumsum(n[::-1])[::-1] > most].max())
-        )
-        listed = None
-        while floor < self.w0 and (listed := _listed_if_few(pairs, log_weights, floor)) is None:
-            floor = self.w0 if self.w0 - floor < 0.1 else (max(floor, float(w[0])) + self.w0) / 2
-        below = float((n * np.exp(w - self.theta))[w <= min(floor, self.w0)].sum())
-        if listed is None:
-            return below
-        found = sum_weights(log_weights, listed.levels)
-        return below + float(np.exp(found[found <= self.w0] - self.theta).sum())
+        listed = float(np.exp(self.parameters.weight_of(self.low.levels) - self.theta).sum())
+        if self.all_listed:
+            return listed
+        w, n = expected_by_weight(self.pairs, self.parameters.bound)
+        return listed + float((n * np.exp(w - self.theta))[w <= self.listed_to].sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,27 +150,46 @@ def posthoc_blocks(
     """
     _check_threshold(w0, max_pairs, max_records)
     known, barred = known_pairs(pairs, links, nonlinks)
+    floor, listed, w = _list_pairs(pairs, fit, w0)
+    listed, w = _without_known(listed, w, known, barred)
     if w0 is None:
-        candidates, w, w0, why = _choose_w0(pairs, fit, max_pairs, max_records, known, barred)
+        keep, w0, why = _choose_w0(pairs, fit, listed, w, max_pairs, max_records)
     else:
-        listed = pairs.pairs_above(log_weights, w0)
-        candidates, w = _without_known(
-            listed, sum_weights(log_weights, listed.levels), known, barred
-        )
-        why = "given"
+        keep, why = w > w0, "given"
+    at = np.flatnonzero(keep)
+    candidates = listed.take(at)
     block, n_blocks = _components(candidates, pairs.n_a, pairs.n_b)
     return Blocks(
         pairs=pairs,
         parameters=fit.parameters,
+        structure=fit.structure,
         start=fit.linked,
         theta=fit.theta,
         w0=float(w0),
         candidates=candidates,
-        weights=w,
+        weights=w[at],
         block=block,
         n_blocks=n_blocks,
         known=known,
+        barred=barred,
+        low=listed.take(np.flatnonzero(~keep)),
+        listed_to=floor,
         why=why,
+    )
+
+
+def with_others(blocks: Blocks, others: Pairs) -> Blocks:
+    """The same with further pairs after the candidates; blocks are numbered anew."""
+    if not len(others):
+        return blocks
+    candidates = blocks.candidates.with_more(others)
+    block, n_blocks = _components(candidates, blocks.pairs.n_a, blocks.pairs.n_b)
+    return replace(
+        blocks,
+        candidates=candidates,
+        weights=np.append(blocks.weights, blocks.parameters.weight_of(others.levels)),
+        block=block,
+        n_blocks=n_blocks,
     )
 
 
@@ -178,8 +202,7 @@ def block_curve(
     for value in w0:
         _check_threshold(value)
     values = np.array(sorted(w0), float)
-    listed = pairs.pairs_above(fit.parameters.log_weights, float(values[0]))
-    w = sum_weights(fit.parameters.log_weights, listed.levels)
+    listed, w = pairs_above(pairs, fit.parameters, float(values[0]))
     rows: list[tuple[Any, ...]] = []
     for value in values:
         kept = listed.take(np.flatnonzero(w > value))
@@ -266,27 +289,43 @@ def _components(candidates: Pairs, n_a: int, n_b: int) -> tuple[Ints, int]:
     return block.astype(np.int64), len(present)
 
 
-def _listed_if_few(pairs: PairSource, log_weights: Floats, floor: float) -> Pairs | None:
-    """The pairs above a floor, in files if need be; None beyond what any budget lets be listed."""
-    try:
-        return pairs.pairs_above(log_weights, floor, in_files=True)
-    except TooManyPairsError:
-        return None
+def _list_pairs(pairs: PairSource, fit: Mode, w0: float | None) -> tuple[float, Pairs, Floats]:
+    """A floor, the pairs above it and their weights: as many as are worth listing.
+
+    All of them where they are few. Else the floor follows from how many pairs would weigh how much
+    if fields were independent, and is raised while there turn out to be far more.
+    """
+    most = max(LISTED, LISTED_A_RECORD * (pairs.n_a + pairs.n_b))
+    highest = fit.theta - STEP if w0 is None else w0
+    floor = -math.inf
+    if pairs.n_pairs > most:
+        w, n = expected_by_weight(pairs, fit.parameters.bound)
+        above = np.cumsum(n[::-1])[::-1]
+        floor = min(highest, float(w[above > most].max(initial=-math.inf)))
+    while True:
+        try:
+            listed, w = pairs_above(pairs, fit.parameters, floor, in_files=floor < highest)
+        except TooManyPairsError:
+            if floor >= highest:
+                raise
+        else:
+            if len(listed) <= 2 * most or floor >= highest:
+                return floor, listed, w
+        floor = highest if highest - floor < STEP else (floor + highest) / 2
 
 
 def _choose_w0(
     pairs: PairSource,
     fit: Mode,
+    listed: Pairs,
+    w: Floats,
     max_pairs: int | None,
     max_records: int | None,
-    known: Pairs,
-    barred: Pairs,
-) -> tuple[Pairs, Floats, float, str]:
-    """The smallest w0 that keeps to the budget; pairs nearly as good as the fit's stay in.
+) -> tuple[NDArray[np.bool_], float, str]:
+    """Which listed pairs are candidates: those above the smallest w0 that keeps to the budget.
 
-    The fit's dual prices say what a pair would cost: its records' prices less w − θ.
-    Pairs are listed down to a floor, which is lowered until the budget is used up, all pairs are
-    listed, or there would be too many to list.
+    Pairs nearly as good as the fit's stay in. The fit's dual prices say what a pair would cost:
+    its records' prices less w − θ.
     """
     from bayeslink.kernels.components import first_overflow
 
@@ -295,39 +334,24 @@ def _choose_w0(
         max_pairs, in_all = MAX_PAIRS, int(PAIRS_A_RECORD * (pairs.n_a + pairs.n_b))
     no_limit = np.iinfo(np.int64).max
     limits = ((max_pairs, "pairs"), (max_records, "records of either file"))
-    budget = " and ".join(f"{most:,} {what}" for most, what in limits if most) + " in a block"
-    log_weights = fit.parameters.log_weights
-    floor = fit.theta - STEP
-    listed = pairs.pairs_above(log_weights, floor, in_files=True)
-    while True:
-        w = sum_weights(log_weights, listed.levels)
-        candidates, w = _without_known(listed, w, known, barred)
-        order = np.argsort(-w, kind="stable")
-        ends = candidates.a[order], candidates.b[order], w[order]
-        n_kept = first_overflow(
-            *ends, pairs.n_a, pairs.n_b, max_pairs or no_limit, max_records or no_limit
-        )
-        within = budget
-        if n_kept < in_all:
-            n_kept, within = in_all, f"{in_all:,} pairs in all"
-        if n_kept < len(w):
-            break
+    within = " and ".join(f"{most:,} {what}" for most, what in limits if most) + " in a block"
+    order = np.argsort(-w, kind="stable")
+    ends = listed.a[order], listed.b[order], w[order]
+    n_kept = first_overflow(
+        *ends, pairs.n_a, pairs.n_b, max_pairs or no_limit, max_records or no_limit
+    )
+    if n_kept < in_all:
+        n_kept, within = in_all, f"{in_all:,} pairs in all"
+    if n_kept >= len(w):
         if len(listed) == pairs.n_pairs:
-            return candidates, w, -math.inf, "every pair is kept: that is within the budget"
-        lower, most = 2 * floor - fit.theta, max(_FEW, LISTED * (pairs.n_a + pairs.n_b))
-        few = expected_above(pairs, log_weights, lower) <= most
-        longer = _listed_if_few(pairs, log_weights, lower) if few else None
-        if longer is None:
-            why = "within the budget; lower would be too many pairs to list"
-            return candidates, w, floor, why
-        listed, floor = longer, lower
+            return np.ones(len(w), bool), -math.inf, "every pair is kept: that is within the budget"
+        return np.ones(len(w), bool), float(w.min(initial=fit.theta)), "all pairs that are listed"
     w0, why = float(w[order[n_kept]]), f"smallest with at most {within}"
     keep = w > w0
     if w0 > fit.theta - CEILING:
-        prices = fit.assignment.price_a[candidates.a] + fit.assignment.price_b[candidates.b]
+        prices = fit.assignment.price_a[listed.a] + fit.assignment.price_b[listed.b]
         close = ~keep & (w - fit.theta > prices - CEILING)
         if close.any():
             keep |= close
             why += f", and {int(close.sum()):,} below it that cost the fit less than {CEILING:g}"
-    at = np.flatnonzero(keep)
-    return candidates.take(at), w[at], w0, why
+    return keep, w0, why

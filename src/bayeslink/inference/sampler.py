@@ -1,10 +1,10 @@
-"""Restricted MCMC over post-hoc blocks (Sections 4 and 5).
+"""MCMC over post-hoc blocks and all other pairs in scope (Sections 4 and 5).
 
 Given m and u: single-pair blocks are a Bernoulli draw, small blocks a joint Gibbs draw over all
 their matchings, larger blocks locally balanced add/drop/switch moves and a Gibbs draw of each
-row. Given C: Dirichlet draws of m and u, u from all pairs in scope. Blocks are visited in turn,
-each given the number of links elsewhere, so that `Penalty` and `Overlap` are both exact. Chains
-run in parallel.
+row; links of pairs that are no candidates are born and die one at a time. Given C: draws of m and
+u, u from all pairs in scope. Blocks are visited in turn, each given the number of links elsewhere,
+so that `Penalty` and `Overlap` are both exact. Chains run in parallel.
 """
 
 from __future__ import annotations
@@ -19,26 +19,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.errors import SettingsError
-from bayeslink.inference.layout import Layout
+from bayeslink.inference.error_counts import error_mode
+from bayeslink.inference.far import FarPairs
+from bayeslink.inference.layout import Layout, describe_vectors
 from bayeslink.inference.model import other_counts, proportions
 from bayeslink.inference.posterior import Draws, Posterior
 from bayeslink.inference.posthoc import Blocks
 from bayeslink.inference.priors import LinkCountPrior, Overlap
 from bayeslink.kernels import compile_modules
+from bayeslink.kernels.births import BARRED, Ended, Far, Loose, Low, Taken
 from bayeslink.kernels.matchings import greedy_matching
-from bayeslink.kernels.sampling import LARGEST, Graph, Links, Output, Prior, run_sweeps
-from bayeslink.pairs.source import Floats, Ints, count_levels
+from bayeslink.kernels.sampling import (
+    LARGEST,
+    Graph,
+    Links,
+    Output,
+    Prior,
+    State,
+    Unlisted,
+    run_sweeps,
+)
+from bayeslink.pairs.source import Ints, Pairs, count_levels
 from bayeslink.pairs.ties import mix64
+from bayeslink.pairs.vectors import distinct_vectors
 from bayeslink.threads import run_all, slices
 
 KEPT_LINKS = 20_000_000  # link entries kept over all draws; beyond it, draws of links are thinned
 _BATCHES = 20  # per chain, for the Monte Carlo error of link probabilities
+_PART = 50  # sweeps for which far pairs are proposed at a time
 
 
 def sample(
     blocks: Blocks,
     *,
     prior: LinkCountPrior | None = None,
+    restricted: bool = False,
     draws: int = 1000,
     tune: int = 500,
     chains: int = 4,
@@ -46,12 +61,14 @@ def sample(
     threads: int | None = None,
     progress: Callable[[str], None] = lambda message: None,
 ) -> Posterior:
-    """Draw from the posterior of links, m and u, restricted to the candidate pairs.
+    """Draw from the posterior of links, m and u, over all pairs in scope.
 
     Parameters
     ----------
     prior
         `Penalty(theta)` or `Overlap(alpha, beta)`; `Overlap(1, 1)` unless given.
+    restricted
+        Only candidate pairs, those above w0, may link: the paper's restricted MCMC.
     draws, tune
         Sweeps of each chain that are kept, and that come before and are not.
     chains
@@ -63,8 +80,9 @@ def sample(
     check_sampling(draws=draws, tune=tune, chains=chains, seed=seed, threads=threads)
     prior = prior if prior is not None else Overlap()
     began = time.perf_counter()
-    layout = Layout.of(blocks)
-    link_prior = _prior_table(blocks, layout, prior)
+    layout = Layout.of(blocks, restricted)
+    far = None if restricted else FarPairs.of(blocks, seed)
+    link_prior = _prior_table(blocks, layout, prior, restricted)
     kept_every = max(1, math.ceil(draws * chains * max(1, len(blocks.start)) / KEPT_LINKS))
     steps = [0] * chains
 
@@ -74,7 +92,8 @@ def sample(
             progress(f"sampling: {sum(steps) / chains / (tune + draws):.0%}")
 
         start = _start(blocks, layout, number, seed)
-        return _run(layout, link_prior, start, number, seed, tune, draws, kept_every, report)
+        this = _Chain(blocks, layout, far, link_prior, start, number, seed, draws)
+        return this.run(tune, draws, kept_every, report)
 
     compile_modules(["sampling", "matchings"])  # here, where Ctrl-C can stop it, not in threads
     results = run_all([partial(chain, k) for k in range(chains)], threads or os.cpu_count() or 1)
@@ -83,6 +102,8 @@ def sample(
         prior,
         results,
         candidate_of_edge=layout.candidate,
+        low=layout.low,
+        restricted=restricted,
         kept_every=kept_every,
         seed=seed,
         tune=tune,
@@ -106,10 +127,14 @@ def check_sampling(*, draws: int, tune: int, chains: int, seed: int, threads: in
 # --- the prior ----------------------------------------------------------------------------------
 
 
-def _prior_table(blocks: Blocks, layout: Layout, prior: LinkCountPrior) -> Prior:
+def _prior_table(
+    blocks: Blocks, layout: Layout, prior: LinkCountPrior, restricted: bool
+) -> Prior:
     """log p(C) by number of links, and the cost of one more, exp(−Δ), up to the most possible."""
-    distinct = (len(np.unique(side)) for side in (blocks.candidates.a, blocks.candidates.b))
-    most = min(blocks.pairs.scope.max_links, min(distinct) + layout.n_known)
+    most = blocks.pairs.scope.max_links
+    if restricted:
+        distinct = (len(np.unique(side)) for side in (blocks.candidates.a, blocks.candidates.b))
+        most = min(most, min(distinct) + layout.n_known)
     log_prior = prior.on(blocks.pairs.scope).log_prior(np.arange(most + 1))
     cost = np.clip(-np.diff(log_prior), -LARGEST, LARGEST)
     return Prior(log_prior, np.append(np.exp(cost), np.inf))
@@ -132,76 +157,221 @@ def _start(blocks: Blocks, layout: Layout, chain: int, seed: int) -> NDArray[np.
     return greedy_matching(np.argsort(luck), a, b, blocks.pairs.n_a, blocks.pairs.n_b)
 
 
-def _run(
-    layout: Layout,
-    prior: Prior,
-    linked: NDArray[np.bool_],
-    chain: int,
-    seed: int,
-    tune: int,
-    draws: int,
-    kept_every: int,
-    report: Callable[[int], None],
-) -> Draws:
-    """One chain: tune, then draw, keeping the links of every kept_every-th draw."""
-    log_m, log_u = _parameters(layout, linked)
-    links = _links(layout, linked)
-    shape = (draws, *log_m.shape)
-    batch_length = max(1, draws // _BATCHES)
-    out = Output(
-        n_links=np.zeros(draws, np.int64),
-        log_posterior=np.zeros(draws),
-        m=np.zeros(shape),
-        u=np.zeros(shape),
-        probability=np.zeros(len(linked)),
-        batch=np.zeros(len(linked)),
-        batch_squares=np.zeros(len(linked)),
-        batch_length=batch_length,
+class _Chain:
+    """One chain: its state, and what it keeps of the draws."""
+
+    def __init__(
+        self,
+        blocks: Blocks,
+        layout: Layout,
+        far: FarPairs | None,
+        prior: Prior,
+        linked: NDArray[np.bool_],
+        number: int,
+        seed: int,
+        draws: int,
+    ) -> None:
+        self.blocks, self.layout, self.far, self.prior = blocks, layout, far, prior
+        self.number, self.seed = number, seed
+        self.vectors = layout.vectors
+        self.state = _parameters(blocks, layout, linked)
+        self.graph = layout.graph._replace(edge_pattern=layout.graph.edge_pattern.copy())
+        self.links = _links(layout, linked)
+        self.n_links = int(linked.sum()) + layout.n_known
+        self.done = 0  # sweeps
+        n_edges, shape = len(linked), (draws, *self.state.log_m.shape)
+        self.out = Output(
+            n_links=np.zeros(draws, np.int64),
+            log_posterior=np.zeros(draws),
+            m=np.zeros(shape),
+            u=np.zeros(shape),
+            probability=np.zeros(n_edges),
+            batch=np.zeros(n_edges),
+            batch_squares=np.zeros(n_edges),
+            batch_length=max(1, draws // _BATCHES),
+        )
+        self.unlisted = self._unlisted()
+        self.ended: list[NDArray[np.int64]] = []  # row of A, row of B, pattern, draws
+        self._part = -1
+        self._proposed: tuple[Pairs, NDArray[np.int32], NDArray[np.float64]] | None = None
+
+    def _unlisted(self) -> Unlisted:
+        pairs, low = self.blocks.pairs, self.layout.low
+        anything = len(low) > 0 or self.far is not None
+        most = pairs.scope.max_links if anything else 0
+        n_ended = self.far.a_sweep * _PART if self.far is not None else 0
+        return Unlisted(
+            incidence=self.layout.incidence,
+            low=Low(
+                low.a,
+                low.b,
+                self.layout.low_start,
+                cost=float(np.exp(self.blocks.theta)),
+                most=max(200, len(self.graph.edge_pattern) // 4),
+                draws=np.zeros(len(low), np.int32),
+                visits=np.zeros(len(low), np.int32),
+            ),
+            links_low=_no_links(most),
+            links_far=_no_links(most if self.far is not None else 0),
+            ended=Ended(
+                *(np.zeros(n_ended, np.int32) for _ in range(3)),
+                np.zeros(n_ended, np.int64),
+                np.zeros(1, np.int64),
+            ),
+            taken=Taken(np.zeros(pairs.n_a, np.bool_), np.zeros(pairs.n_b, np.bool_)),
+        )
+
+    def run(
+        self, tune: int, draws: int, kept_every: int, report: Callable[[int], None]
+    ) -> Draws:
+        """Tune, then draw, keeping the links of every kept_every-th draw."""
+        self._sweep(tune, -1, report)
+        kept: list[NDArray[np.int32]] = []
+        kept_low: list[NDArray[np.int64]] = []
+        kept_far: list[NDArray[np.int64]] = []
+        low, far = self.unlisted.links_low, self.unlisted.links_far
+        while self.done < tune + draws:
+            n = min(kept_every, tune + draws - self.done)
+            self._sweep(n, self.done - tune, lambda done: None)
+            kept.append(np.flatnonzero(self.links.linked).astype(np.int32))
+            kept_low.append(low.place[: low.size[0]].copy())
+            kept_far.append(_numbered(far, self.blocks.pairs.n_b))
+            if len(kept) % 50 == 0:
+                report(self.done)
+        self._close(draws)
+        out = self.out
+        return Draws(
+            n_links=out.n_links,
+            log_posterior=out.log_posterior,
+            m=out.m,
+            u=out.u,
+            probability=out.probability / draws,
+            batch_squares=out.batch_squares,
+            n_batches=draws // out.batch_length,
+            kept=kept,
+            kept_low=kept_low,
+            kept_far=kept_far,
+            low_draws=self.unlisted.low.draws,
+            low_visits=self.unlisted.low.visits,
+            far=np.concatenate(self.ended, axis=1) if self.ended else np.zeros((4, 0), np.int64),
+            far_levels=self.vectors.levels,
+        )
+
+    def _sweep(self, n: int, first_draw: int, report: Callable[[int], None]) -> None:
+        """Some sweeps; `first_draw` is negative while tuning."""
+        for first, last in slices(n):
+            while first < last:
+                part, at = divmod(self.done, _PART)
+                size = min(last - first, _PART - at)
+                far = self._proposals(part, at, size)
+                given = (
+                    self.vectors, self.graph, self.layout.model, self.prior, self.state,
+                    self._known(), self.links, self.unlisted, far, self.n_links, self.out,
+                )  # fmt: skip
+                draw = first_draw + first if first_draw >= 0 else -1
+                self.n_links = int(
+                    run_sweeps(self.seed, self.number, self.done, size, draw, *given)
+                )
+                self.done += size
+                first += size
+                self._gather()
+            report(self.done)
+
+    def _known(self) -> Ints:
+        known = np.zeros(len(self.vectors.levels), np.int64)
+        known[: len(self.layout.known)] = self.layout.known
+        return known
+
+    def _proposals(self, part: int, at: int, size: int) -> Far:
+        if self.far is None:
+            none = np.zeros(0, np.int32)
+            return Far(none, none, none, np.zeros(0), 0)
+        if part != self._part:
+            pairs, q = self.far.propose(self.seed, self.number, part, _PART)
+            pattern = self._patterns_of(pairs)
+            pattern[np.isinf(q)] = BARRED
+            self._part, self._proposed = part, (pairs, pattern, q)
+        assert self._proposed is not None
+        pairs, pattern, q = self._proposed
+        n = self.far.a_sweep
+        own = slice(at * n, (at + size) * n)
+        return Far(pairs.a[own], pairs.b[own], pattern[own], q[own], n)
+
+    def _patterns_of(self, pairs: Pairs) -> NDArray[np.int32]:
+        """Number of each pair's pattern; new ones come after those there are."""
+        vectors, _, which = distinct_vectors(pairs.levels)
+        n = len(self.vectors.levels)
+        every, first, number = distinct_vectors(np.concatenate([self.vectors.levels[1:], vectors]))
+        new = np.sort(first[first >= n - 1])
+        if len(new):
+            levels = np.concatenate([self.vectors.levels, vectors[new - (n - 1)]])
+            self.vectors = describe_vectors(self.blocks.structure, levels)
+        position = np.empty(len(every), np.int64)
+        position[number[: n - 1]] = np.arange(1, n)
+        position[number[new]] = n + np.arange(len(new))
+        low = self.unlisted.low
+        start = np.full(n + len(new) + 1, low.start[-1])
+        start[: len(low.start)] = low.start
+        self.unlisted = self.unlisted._replace(low=low._replace(start=start))
+        return position[number[n - 1 :]][which].astype(np.int32)
+
+    def _gather(self) -> None:
+        """Take what the kernels have put down about far links that ended."""
+        ended = self.unlisted.ended
+        n = int(ended.size[0])
+        if n:
+            columns = (ended.a, ended.b, ended.pattern, ended.draws)
+            self.ended.append(np.array([column[:n] for column in columns], np.int64))
+            ended.size[0] = 0
+
+    def _close(self, draws: int) -> None:
+        """Count the links that still hold, up to the last draw."""
+        low, far = self.unlisted.links_low, self.unlisted.links_far
+        n = int(low.size[0])
+        lived = draws - np.maximum(low.since[:n], 0)
+        place = low.place[:n][lived > 0]
+        self.unlisted.low.draws[place] += lived[lived > 0].astype(np.int32)
+        self.unlisted.low.visits[place] += 1
+        n = int(far.size[0])
+        lived = draws - np.maximum(far.since[:n], 0)
+        columns = (far.a[:n], far.b[:n], far.pattern[:n], lived)
+        self.ended.append(np.array([column[lived > 0] for column in columns], np.int64))
+
+
+def _no_links(most: int) -> Loose:
+    return Loose(
+        *(np.zeros(most, np.int32) for _ in range(3)),
+        np.zeros(most),
+        *(np.zeros(most, np.int64) for _ in range(2)),
+        np.zeros(1, np.int64),
     )
-    n_links = int(linked.sum()) + layout.n_known
-    done, kept = 0, []
 
-    def sweep(n: int, first_draw: int, n_links: int) -> int:
-        given = layout.graph, layout.model, prior, log_m, log_u, links, n_links, out
-        return int(run_sweeps(seed, chain, done, n, first_draw, *given))
 
-    for first, last in slices(tune):
-        n_links = sweep(last - first, -1, n_links)
-        done = last
-        report(done)
-    while done < tune + draws:
-        for first, last in slices(min(kept_every, tune + draws - done)):
-            n_links = sweep(last - first, done - tune, n_links)
-            done += last - first
-        kept.append(np.flatnonzero(links.linked).astype(np.int32))
-        if len(kept) % 50 == 0:
-            report(done)
-    return Draws(
-        n_links=out.n_links,
-        log_posterior=out.log_posterior,
-        m=out.m,
-        u=out.u,
-        probability=out.probability / draws,
-        batch_squares=out.batch_squares,
-        n_batches=draws // batch_length,
-        kept=kept,
+def _numbered(loose: Loose, n_b: int) -> NDArray[np.int64]:
+    n = int(loose.size[0])
+    return loose.a[:n].astype(np.int64) * n_b + loose.b[:n]
+
+
+def _parameters(blocks: Blocks, layout: Layout, linked: NDArray[np.bool_]) -> State:
+    """m and u to start from: their means given the links."""
+    model, graph, vectors = layout.model, layout.graph, layout.vectors
+    counts = layout.known + np.bincount(
+        graph.edge_pattern[linked], minlength=len(vectors.levels)
     )
-
-
-def _parameters(layout: Layout, linked: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """log m and log u to start from: their means given the links."""
-    model, graph = layout.model, layout.graph
-    counts = model.known_counts + count_levels(
-        graph.patterns[graph.edge_pattern[linked]], model.all_counts.shape[1]
-    )
+    levels = count_levels(np.repeat(vectors.levels, counts, axis=0), model.all_counts.shape[1])
     log_m, log_u = (
         np.log(np.where(model.used, proportions(alpha + n, model.used), 1.0))
         for alpha, n in (
-            (model.alpha_m, counts),
-            (model.alpha_u, other_counts(model.all_counts, counts)),
+            (model.alpha_m, levels),
+            (model.alpha_u, other_counts(model.all_counts, levels)),
         )
     )
-    return log_m, log_u
+    errors = blocks.structure.errors
+    if errors is None:
+        no = np.zeros((len(log_m), 1))
+        return State(log_m, log_u, no, np.zeros(len(log_m)), np.zeros(log_m.shape))
+    law = error_mode(errors, vectors.levels[1:], counts[1:])
+    return State(log_m, log_u, law.log_h, law.log_r, law.log_level)
 
 
 def _links(layout: Layout, linked: NDArray[np.bool_]) -> Links:

@@ -1,9 +1,10 @@
-"""The restricted sampler (Section 4), one chain: sweeps over post-hoc blocks, then m and u.
+"""The sampler (Section 4), one chain: sweeps over post-hoc blocks, births and deaths, m and u.
 
-A sweep is three steps, each of which knows nothing of the others: links given the odds of each
-pattern (`sweep_blocks`), which gives back how many links have which pattern; m and u given those
-counts (`draw_parameters`); the record of a draw (`record`). All that the links need of m and u are
-the odds of patterns (`weigh`); all that m and u need of the links are the counts.
+A sweep has steps which know nothing of each other: links of candidate pairs given the odds of each
+pattern (`sweep_blocks`); links of all other pairs (`kernels.births`); how many links have which
+pattern (`count_links`); m and u given those counts (`draw_parameters`); the record of a draw
+(`record`). All that the links need of m and u are the odds of patterns (`weigh`); all that m and u
+need of the links are the counts. Without pairs for births this is the paper's restricted sampler.
 
 Candidate pairs ("edges") come in three runs: blocks of a single pair, blocks whose matchings have
 been listed, and larger blocks. Blocks are visited in turn, each given the number of links
@@ -17,9 +18,21 @@ import numpy as np
 from numba import types
 
 from bayeslink.kernels import kernel
+from bayeslink.kernels.births import (
+    BARRED,
+    Ended,
+    Far,
+    Incidence,
+    Loose,
+    Low,
+    Taken,
+    move_far,
+    move_low,
+)
+from bayeslink.kernels.error_counts import log_constants, log_likelihood_of
 from bayeslink.kernels.matchings import joint_weights
 from bayeslink.kernels.moves import balanced_move, row_chances
-from bayeslink.kernels.random import draw_log_dirichlet, start_stream, uniform
+from bayeslink.kernels.random import draw_log_dirichlet, normal, start_stream, uniform
 
 helper = numba.njit(nogil=True)
 
@@ -27,6 +40,18 @@ helper = numba.njit(nogil=True)
 # Only Dirichlet parameters far below 1 or absurd penalties get there.
 LARGEST = 300.0
 _PARAMETERS = np.uint64(0xFFFFFFFFFFFFFFFF)  # the stream of m and u, in place of a block's
+_BIRTHS = np.uint64(0xFFFFFFFFFFFFFFFE)  # that of births and deaths
+
+
+class Vectors(NamedTuple):
+    """Comparison vectors, one a pattern; the first, `BARRED`, is no pair's."""
+
+    levels: np.ndarray
+    n_missing: np.ndarray
+    n_wrong: np.ndarray
+    seen_set: np.ndarray  # which of the sets below is seen
+    fixed_log_u: np.ndarray  # of the fields that depend on another
+    sets: np.ndarray  # [set, field]: whether it is seen
 
 
 class Graph(NamedTuple):
@@ -36,7 +61,6 @@ class Graph(NamedTuple):
     large block k has the rows large_start[k] …, row r the edges row_start[r] ….
     """
 
-    patterns: np.ndarray  # comparison vectors, one row a pattern
     edge_pattern: np.ndarray
     n_single: int
     joint_start: np.ndarray
@@ -59,13 +83,45 @@ class Links(NamedTuple):
 
 
 class Model(NamedTuple):
-    """Independent fields: Dirichlet priors, and the level counts that the links do not change."""
+    """Priors of m and u, and what the links do not change.
+
+    Fields are independent, or (`by_errors`) m is by the number of wrong fields
+    (`inference.error_counts`) and u of the fields that are not `free` is fixed by pattern.
+    """
 
     alpha_m: np.ndarray
     alpha_u: np.ndarray
     used: np.ndarray
     all_counts: np.ndarray  # of all pairs in scope; never below those of the pairs listed
-    known_counts: np.ndarray  # of the links known to hold
+    free: np.ndarray  # fields whose u does not depend on another's
+    by_errors: int
+    alpha_h: np.ndarray  # [missing, wrong]
+    alpha_level: np.ndarray
+    wrong: np.ndarray  # levels that are wrong,
+    right: np.ndarray  # and right
+    centre: float  # of log r a priori
+    spread: float
+
+
+class State(NamedTuple):
+    """m and u, in logs."""
+
+    log_m: np.ndarray
+    log_u: np.ndarray
+    log_h: np.ndarray
+    log_r: np.ndarray
+    log_level: np.ndarray
+
+
+class Unlisted(NamedTuple):
+    """Everything about pairs that are not swept."""
+
+    incidence: Incidence
+    low: Low
+    links_low: Loose
+    links_far: Loose
+    ended: Ended
+    taken: Taken
 
 
 class Prior(NamedTuple):
@@ -99,6 +155,7 @@ _KINDS = {
     "f8.": types.Array(types.float64, 2, "C"),
     "f8..": types.Array(types.float64, 3, "C"),
     "int": types.int64,
+    "float": types.float64,
 }
 
 
@@ -106,9 +163,26 @@ def _typed(kind, *members):
     return types.BaseTuple.from_types([_KINDS[member] for member in members], kind)
 
 
-_GRAPH = _typed(Graph, "u1", "i4", "int", "i8", "i4", "i4", "i4", "i8", "i8", "i4", "i4")
+_VECTORS = _typed(Vectors, "u1", "i8", "i8", "i8", "f8", "b1.")
+_GRAPH = _typed(Graph, "i4", "int", "i8", "i4", "i4", "i4", "i8", "i8", "i4", "i4")
 _LINKS = _typed(Links, "b1", "i8", "i4", "i4")
-_MODEL = _typed(Model, "f8.", "f8.", "b1.", "i8.", "i8.")
+_MODEL = _typed(
+    Model, "f8.", "f8.", "b1.", "i8.", "b1", "int", "f8.", "f8.", "b1.", "b1.", "float", "float"
+)
+_STATE = _typed(State, "f8.", "f8.", "f8.", "f8", "f8.")
+_FAR = _typed(Far, "i4", "i4", "i4", "f8", "int")
+_LOOSE = _typed(Loose, "i4", "i4", "i4", "f8", "i8", "i8", "i8")
+_UNLISTED = types.BaseTuple.from_types(
+    [
+        _typed(Incidence, "i8", "i4", "i8", "i4", "i4", "i4", "i4"),
+        _typed(Low, "i4", "i4", "i8", "float", "int", "i4", "i4"),
+        _LOOSE,
+        _LOOSE,
+        _typed(Ended, "i4", "i4", "i4", "i8", "i8"),
+        _typed(Taken, "b1", "b1"),
+    ],
+    Unlisted,
+)
 _PRIOR = _typed(Prior, "f8", "f8")
 _OUTPUT = _typed(Output, "i8", "f8", "f8..", "f8..", "f8", "f8", "f8", "int")
 
@@ -117,13 +191,33 @@ _OUTPUT = _typed(Output, "i8", "f8", "f8..", "f8..", "f8", "f8", "f8", "int")
 
 
 @helper
-def weigh(patterns, log_m, log_u, odds, root):
-    """Odds exp(w) of each pattern (Eq. 6), and their square roots."""
-    for g in range(len(patterns)):
+def weigh(model, vectors, state, constants, odds, root):
+    """Odds exp(w) of each pattern (Eq. 6), and their square roots.
+
+    `constants` gets those of the law of wrong fields, by set of fields seen and number wrong.
+    """
+    if model.by_errors:
+        log_constants(state.log_r, vectors.sets, constants)
+    odds[BARRED] = 0.0
+    root[BARRED] = 0.0
+    for g in range(1, len(odds)):
         w = 0.0
-        for j in range(patterns.shape[1]):
-            if patterns[g, j] > 0:
-                w += log_m[j, patterns[g, j]] - log_u[j, patterns[g, j]]
+        if model.by_errors:
+            e = vectors.n_wrong[g]
+            w = state.log_h[vectors.n_missing[g], e] - constants[vectors.seen_set[g], e]
+            w -= vectors.fixed_log_u[g]
+        for j in range(vectors.levels.shape[1]):
+            h = vectors.levels[g, j]
+            if h == 0:
+                continue
+            if model.by_errors:
+                w += state.log_level[j, h]
+                if model.wrong[j, h]:
+                    w += state.log_r[j]
+                if model.free[j]:
+                    w -= state.log_u[j, h]
+            else:
+                w += state.log_m[j, h] - state.log_u[j, h]
         w = min(max(w, -LARGEST), LARGEST)
         odds[g] = np.exp(w)
         root[g] = np.exp(0.5 * w)
@@ -215,12 +309,12 @@ def sweep_large(k, graph, links, odds, root, step_cost, n_links, rng, weights, e
 
 @helper
 def sweep_blocks(
-    graph, links, odds, root, step_cost, n_links, key, rng, weights, expected, recording, counts
+    graph, links, odds, root, step_cost, n_links, key, rng, weights, expected, recording
 ):
-    """One draw of all links given the odds of patterns.
+    """One draw of all links of candidate pairs given the odds of patterns.
 
-    `counts` gets the links with each pattern, `expected` (if `recording`) the probability of each
-    edge given the other blocks. `key` is (seed, chain, sweep). Returns the number of links.
+    `expected` gets (if `recording`) the probability of each edge given the other blocks. `key` is
+    (seed, chain, sweep). Returns the number of links.
     """
     n_joint, n_large = len(graph.joint_start) - 1, len(graph.large_start) - 1
     start_stream(rng, key[0], key[1], key[2], 0)
@@ -235,11 +329,20 @@ def sweep_blocks(
         n_links = sweep_large(
             k, graph, links, odds, root, step_cost, n_links, rng, weights, expected, recording
         )
+    return n_links
+
+
+@helper
+def count_links(graph, links, links_low, links_far, known, counts):
+    """Links with each pattern, those known to hold included."""
     for g in range(len(counts)):
-        counts[g] = 0
+        counts[g] = known[g]
     for e in range(len(links.linked)):
         counts[graph.edge_pattern[e]] += links.linked[e]
-    return n_links
+    for k in range(links_low.size[0]):
+        counts[links_low.pattern[k]] += 1
+    for k in range(links_far.size[0]):
+        counts[links_far.pattern[k]] += 1
 
 
 @helper
@@ -257,15 +360,16 @@ def most_weights(graph):
 
 
 @helper
-def draw_parameters(model, patterns, counts, levels, shape, key, rng, log_m, log_u):
+def draw_parameters(model, vectors, counts, levels, shape, key, rng, state):
     """m and u given how many links have which pattern; `levels` gets their level counts."""
+    log_m, log_u = state.log_m, state.log_u
     n_fields, width = log_m.shape
     for j in range(n_fields):
         for h in range(width):
-            levels[j, h] = model.known_counts[j, h]
-    for g in range(len(patterns)):
+            levels[j, h] = 0
+    for g in range(1, len(counts)):
         for j in range(n_fields):
-            levels[j, patterns[g, j]] += counts[g]
+            levels[j, vectors.levels[g, j]] += counts[g]
     start_stream(rng, key[0], key[1], key[2], _PARAMETERS)
     for j in range(n_fields):
         for h in range(width):
@@ -275,18 +379,81 @@ def draw_parameters(model, patterns, counts, levels, shape, key, rng, log_m, log
         for h in range(width):
             shape[j, h] = model.alpha_u[j, h] + (model.all_counts[j, h] - levels[j, h])
     draw_log_dirichlet(rng, shape, model.used, log_u)
+    if model.by_errors:
+        draw_error_law(model, vectors, counts, levels, shape, rng, state)
 
 
 @helper
-def log_density(model, levels, log_m, log_u):
-    """log p(Γ | C, m, u) + log p(m, u), up to the Dirichlets' constants."""
+def draw_error_law(model, vectors, counts, levels, shape, rng, state):
+    """h and levels by Dirichlet draws; r by a random walk in each log r in turn.
+
+    The step is as wide as the field's number of wrong links lets the posterior be, about.
+    """
+    n_fields, width = levels.shape
+    by_set = np.zeros((len(vectors.sets), n_fields + 1), np.int64)
+    shape_h = model.alpha_h.copy()
+    for g in range(1, len(counts)):
+        by_set[vectors.seen_set[g], vectors.n_wrong[g]] += counts[g]
+        shape_h[vectors.n_missing[g], vectors.n_wrong[g]] += counts[g]
+    draw_log_dirichlet(rng, shape_h, model.alpha_h > 0.0, state.log_h)
+    for j in range(n_fields):
+        for h in range(width):
+            shape[j, h] = model.alpha_level[j, h] + levels[j, h]
+    draw_log_dirichlet(rng, shape, model.wrong, state.log_level)
+    draw_log_dirichlet(rng, shape, model.right, state.log_level)
+    n_wrong_of = np.zeros(n_fields, np.int64)
+    for j in range(n_fields):
+        for h in range(width):
+            if model.wrong[j, h]:
+                n_wrong_of[j] += levels[j, h]
+    sums = np.empty(n_fields + 1)
+    for j in range(n_fields):
+        here = state.log_r[j]
+        n_right = 0
+        for h in range(width):
+            if model.right[j, h]:
+                n_right += levels[j, h]
+        likely = n_wrong_of[j] * n_right / max(1, n_wrong_of[j] + n_right)
+        step = 2.4 * normal(rng) / np.sqrt(likely + 1.0 / model.spread**2)
+        before = log_likelihood_of(j, state.log_r, vectors.sets, by_set, n_wrong_of, sums)
+        before -= 0.5 * ((here - model.centre) / model.spread) ** 2
+        state.log_r[j] = here + step
+        after = log_likelihood_of(j, state.log_r, vectors.sets, by_set, n_wrong_of, sums)
+        after -= 0.5 * ((here + step - model.centre) / model.spread) ** 2
+        if not np.log(1.0 - uniform(rng)) < after - before:
+            state.log_r[j] = here
+
+
+@helper
+def log_density(model, vectors, counts, levels, state, constants):
+    """log p(Γ | C, m, u) + log p(m, u), up to the priors' constants."""
+    log_m, log_u = state.log_m, state.log_u
     density = 0.0
     for j in range(log_m.shape[0]):
         for h in range(1, log_m.shape[1]):
-            if model.used[j, h]:
+            if not model.used[j, h]:
+                continue
+            if model.by_errors == 0:
                 density += (model.alpha_m[j, h] - 1.0 + levels[j, h]) * log_m[j, h]
+            else:
+                density += (model.alpha_level[j, h] - 1.0 + levels[j, h]) * state.log_level[j, h]
+                if model.wrong[j, h]:
+                    density += levels[j, h] * state.log_r[j]
+            if model.free[j]:
                 others = model.all_counts[j, h] - levels[j, h]
                 density += (model.alpha_u[j, h] - 1.0 + others) * log_u[j, h]
+    if model.by_errors:
+        log_constants(state.log_r, vectors.sets, constants)
+        for g in range(1, len(counts)):
+            if counts[g] > 0:
+                a, e = vectors.n_missing[g], vectors.n_wrong[g]
+                each = state.log_h[a, e] - constants[vectors.seen_set[g], e]
+                density += counts[g] * (each - vectors.fixed_log_u[g])
+        for a in range(len(state.log_h)):
+            for e in range(len(state.log_h) - a):
+                density += (model.alpha_h[a, e] - 1.0) * state.log_h[a, e]
+        for j in range(len(state.log_r)):
+            density -= 0.5 * ((state.log_r[j] - model.centre) / model.spread) ** 2
     return density
 
 
@@ -314,30 +481,47 @@ def record(draw, out, n_links, density, used, log_m, log_u, expected):
 
 @kernel(
     types.int64(
-        types.int64, types.int64, types.int64, types.int64, types.int64,
-        _GRAPH, _MODEL, _PRIOR, _KINDS["f8."], _KINDS["f8."], _LINKS, types.int64, _OUTPUT,
+        types.int64, types.int64, types.int64, types.int64, types.int64, _VECTORS, _GRAPH, _MODEL,
+        _PRIOR, _STATE, _KINDS["i8"], _LINKS, _UNLISTED, _FAR, types.int64, _OUTPUT,
     )
 )  # fmt: skip
 def run_sweeps(
-    seed, chain, first_sweep, n_sweeps, first_draw,
-    graph, model, prior, log_m, log_u, links, n_links, out,
+    seed, chain, first_sweep, n_sweeps, first_draw, vectors, graph, model, prior, state, known,
+    links, unlisted, far, n_links, out,
 ):  # fmt: skip
     """Run sweeps; record from draw `first_draw` on if that is not negative. Returns the links."""
     rng = np.zeros(1, np.uint64)
-    odds, root = np.empty(len(graph.patterns)), np.empty(len(graph.patterns))
-    counts = np.empty(len(graph.patterns), np.int64)
-    levels, shape = np.empty(log_m.shape, np.int64), np.empty(log_m.shape)
+    n_patterns, shape_m = len(vectors.levels), state.log_m.shape
+    odds, root, sums = np.empty(n_patterns), np.empty(n_patterns), np.empty(n_patterns)
+    counts = np.empty(n_patterns, np.int64)
+    constants = np.zeros((len(vectors.sets), shape_m[0] + 1))
+    levels, shape = np.empty(shape_m, np.int64), np.empty(shape_m)
     weights, expected = np.empty(most_weights(graph)), np.zeros(len(graph.edge_pattern))
+    low, far_links, low_links = unlisted.low, unlisted.links_far, unlisted.links_low
     for sweep in range(first_sweep, first_sweep + n_sweeps):
         key = (seed, chain, sweep)
-        weigh(graph.patterns, log_m, log_u, odds, root)
+        weigh(model, vectors, state, constants, odds, root)
         n_links = sweep_blocks(
             graph, links, odds, root, prior.step_cost, n_links, key, rng, weights, expected,
-            first_draw >= 0, counts
+            first_draw >= 0
         )  # fmt: skip
-        draw_parameters(model, graph.patterns, counts, levels, shape, key, rng, log_m, log_u)
+        start_stream(rng, key[0], key[1], key[2], _BIRTHS)
+        n_links = move_low(
+            low, low_links, unlisted.taken, unlisted.incidence, links.linked, graph.edge_pattern,
+            odds, prior.step_cost, n_links, rng, first_draw, sums
+        )  # fmt: skip
+        n_links = move_far(
+            far, (sweep - first_sweep) * far.a_sweep, far_links, unlisted.ended, unlisted.taken,
+            unlisted.incidence, links.linked, graph.edge_pattern, odds, prior.step_cost, n_links,
+            rng, first_draw
+        )  # fmt: skip
+        count_links(graph, links, low_links, far_links, known, counts)
+        draw_parameters(model, vectors, counts, levels, shape, key, rng, state)
         if first_draw >= 0:
-            density = prior.log_prior[n_links] + log_density(model, levels, log_m, log_u)
-            record(first_draw, out, n_links, density, model.used, log_m, log_u, expected)
+            density = log_density(model, vectors, counts, levels, state, constants)
+            density += prior.log_prior[n_links]
+            record(
+                first_draw, out, n_links, density, model.used, state.log_m, state.log_u, expected
+            )
             first_draw += 1
     return n_links

@@ -162,6 +162,19 @@ class PairSource(Protocol):
     def levels_of(self, a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.uint8]:
         """Comparison vectors of given pairs of rows."""
 
+    def join_sizes(self) -> Ints:
+        """[field, level]: pairs that `draw_pairs` draws from; 0 where it cannot draw."""
+
+    def draw_pairs(
+        self, field: int, level: int, luck: Floats
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Pairs drawn uniformly among those at a level of a field; of field −1: all in scope.
+
+        `luck` holds three uniform numbers for each pair. The same numbers give the same records,
+        whatever the order of rows. Where a pair drawn is not in scope, its rows are −1:
+        `join_sizes` counts such pairs too.
+        """
+
     def find(self, ids: Any) -> Pairs:
         """The pairs named by (id_a, id_b), with their comparison vectors, whatever their weight."""
 

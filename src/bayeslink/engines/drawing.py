@@ -1,0 +1,105 @@
+"""Pairs drawn at random: uniformly among those at a level of a field, or among all in scope.
+
+Values of A and of B at that level are drawn in proportion to the pairs of records that hold them,
+then a record of each. Records are drawn by their tie keys, so that row order does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayeslink.comparing.dictionaries import Codes, Dictionary
+from bayeslink.engines.tables import Tables
+from bayeslink.pairs.source import Floats, Ints
+
+Rows = NDArray[np.int32]
+
+
+class Joins:
+    """The joins of all fields at their levels above 1, as far as these are in the tables."""
+
+    def __init__(
+        self,
+        dictionaries: Sequence[Dictionary],
+        tables: Tables,
+        tie_keys: tuple[NDArray[np.uint64], NDArray[np.uint64]],
+        block_of: tuple[Ints, Ints],
+    ) -> None:
+        self._dictionaries, self._tables, self._block_of = dictionaries, tables, block_of
+        self._ranked = [np.argsort(keys, kind="stable").astype(np.int32) for keys in tie_keys]
+        self._values: dict[int, list[tuple[Rows, Ints]]] = {}
+        self._entries: dict[tuple[int, int], tuple[Ints, Ints, Ints]] = {}
+
+    def sizes(self, n_columns: int) -> Ints:
+        """[field, level]: pairs of records, in scope or not; 0 for levels that are not tabulated."""
+        out = np.zeros((len(self._dictionaries), n_columns), np.int64)
+        for j, d in enumerate(self._dictionaries):
+            for level in range(max(2, d.open + 1), d.field.n_levels + 1):
+                total = self._entries_at(j, level)[2]
+                out[j, level] = total[-1] if len(total) else 0
+        return out
+
+    def draw(self, field: int, level: int, luck: Floats) -> tuple[Rows, Rows]:
+        """A pair for each row of `luck`; −1, −1 where it is not in scope."""
+        if field < 0:
+            return self._draw_any(luck)
+        x, y, total = self._entries_at(field, level)
+        target = (luck[:, 0] * total[-1]).astype(np.int64)
+        at = np.searchsorted(total, target, side="right")
+        rows = []
+        for side, (values, share) in enumerate(((x[at], luck[:, 1]), (y[at], luck[:, 2]))):
+            records, start = self._records(field)[side]
+            n = start[values + 1] - start[values]
+            rows.append(records[start[values] + (share * n).astype(np.int64)])
+        inside = self._block_of[0][rows[0]] == self._block_of[1][rows[1]]
+        inside &= self._block_of[0][rows[0]] >= 0
+        return np.where(inside, rows[0], -1), np.where(inside, rows[1], -1)
+
+    def _draw_any(self, luck: Floats) -> tuple[Rows, Rows]:
+        sizes = self._tables.scope.sizes_a, self._tables.scope.sizes_b
+        total = np.cumsum(sizes[0] * sizes[1])
+        block = np.searchsorted(total, (luck[:, 0] * total[-1]).astype(np.int64), side="right")
+        rows = []
+        for side in (0, 1):
+            start = np.concatenate([[0], np.cumsum(sizes[side])])
+            at = start[block] + (luck[:, 1 + side] * sizes[side][block]).astype(np.int64)
+            rows.append(self._by_block[side][at])
+        return rows[0], rows[1]
+
+    @cached_property
+    def _by_block(self) -> list[Rows]:
+        """Records of A and of B that are in scope, by block of the blocking key."""
+        out = []
+        for ranked, block in zip(self._ranked, self._block_of, strict=True):
+            inside = ranked[block[ranked] >= 0]
+            out.append(inside[np.argsort(block[inside], kind="stable")])
+        return out
+
+    def _entries_at(self, field: int, level: int) -> tuple[Ints, Ints, Ints]:
+        """Value pairs at a level: values of A, of B, and pairs of records up to each."""
+        if (field, level) not in self._entries:
+            t, d = self._tables, self._dictionaries[field]
+            first, last = t.first_row[field], t.first_row[field + 1]
+            begin, end = int(t.indptr[first]), int(t.indptr[last])
+            at = np.flatnonzero(t.levels[begin:end] == level)
+            x = np.searchsorted(t.indptr[first : last + 1], at + begin, side="right") - 1
+            y = t.slots[begin:end][at].astype(np.int64) - t.base[field]
+            total = np.cumsum(d.a.counts[x] * d.b.counts[y])
+            self._entries[field, level] = x, y, total
+        return self._entries[field, level]
+
+    def _records(self, field: int) -> list[tuple[Rows, Ints]]:
+        """Records of A and of B by value, and where each value's begin."""
+        if field not in self._values:
+            d = self._dictionaries[field]
+            self._values[field] = [self._sorted(side, c) for side, c in enumerate((d.a, d.b))]
+        return self._values[field]
+
+    def _sorted(self, side: int, codes: Codes) -> tuple[Rows, Ints]:
+        ranked = self._ranked[side]
+        order = ranked[np.argsort(codes.codes[ranked], kind="stable")]
+        return order, np.concatenate([[0], np.cumsum(codes.counts)])

@@ -1,0 +1,118 @@
+"""Pairs that are not listed, proposed at random: a mixture of joins.
+
+A proposal is drawn uniformly among the pairs at one level of one field, or among all pairs in
+scope; which of these, by fixed shares. A pair may come about in several ways, so its probability q
+is a sum over the joins that hold it: it depends on the comparison vector alone. All pairs in scope
+can be proposed, whatever their levels, so that births and deaths (`kernels.births`) reach them all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayeslink.inference.posthoc import Blocks
+from bayeslink.pairs.source import Floats, Ints, Pairs
+
+ANY = -1  # in place of a field: all pairs in scope
+_PILOT = 4000  # pairs drawn of each join, to see what links it may hold
+_ANY_SHARE = 0.05  # of proposals drawn from all pairs
+_TRIES = 4.0  # proposals a sweep for each far link expected
+_MOST_TRIES = 20_000
+_LEAST_TRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FarPairs:
+    """How far pairs are proposed, and how many a sweep."""
+
+    blocks: Blocks
+    joins: tuple[tuple[int, int, int], ...]  # field, level, pairs
+    shares: Floats  # of proposals
+    expected: float  # links among far pairs, at the fit's values
+    a_sweep: int
+    _listed: Ints  # numbers of the pairs that are listed or known, sorted
+    _known_a: NDArray[np.bool_]  # records in known links
+    _known_b: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, blocks: Blocks, seed: int) -> FarPairs | None:
+        """None if every pair is listed."""
+        if blocks.all_listed:
+            return None
+        pairs = blocks.pairs
+        sizes = pairs.join_sizes()
+        joins = [(int(j), int(h), int(sizes[j, h])) for j, h in np.argwhere(sizes > 0)]
+        joins.append((ANY, 0, pairs.n_pairs))
+        n_b = pairs.n_b
+        listed = [p.numbered(n_b) for p in (blocks.candidates, blocks.low, blocks.barred)]
+        known = np.zeros(pairs.n_a, bool), np.zeros(n_b, bool)
+        known[0][blocks.known.a] = known[1][blocks.known.b] = True
+        even = np.full(len(joins), 1 / len(joins))
+        far = cls(blocks, tuple(joins), even, 0.0, 0, np.sort(np.concatenate(listed)), *known)
+        return far._weighed(np.random.default_rng([seed, 2**32 - 1]))
+
+    def _weighed(self, rng: np.random.Generator) -> FarPairs:
+        """Shares in proportion to the links that each join may hold, as a pilot sample has it."""
+        mass = np.zeros(len(self.joins))
+        for k, (field, level, size) in enumerate(self.joins):
+            drawn = self._draw(field, level, rng.random((_PILOT, 3)))
+            odds = self._odds(drawn)
+            mass[k] = size * odds.mean() if len(odds) else 0.0
+        shares = mass / mass.sum() if mass.sum() > 0 else np.zeros(len(mass))
+        shares = (1 - _ANY_SHARE) * shares
+        shares[-1] += 1 - shares.sum()
+        weighed = FarPairs(
+            self.blocks, self.joins, shares, 0.0, 0, self._listed, self._known_a, self._known_b
+        )
+        drawn, q = weighed._propose(rng, _PILOT)
+        expected = float((self._odds(drawn) / q).mean())
+        a_sweep = int(np.clip(_TRIES * expected, _LEAST_TRIES, _MOST_TRIES))
+        return FarPairs(
+            self.blocks, self.joins, shares, expected, a_sweep, self._listed, self._known_a,
+            self._known_b
+        )  # fmt: skip
+
+    def propose(self, seed: int, chain: int, part: int, sweeps: int) -> tuple[Pairs, Floats]:
+        """Proposals for so many sweeps of a chain, and q; infinite for those that cannot link."""
+        rng = np.random.default_rng([seed, chain, part])
+        pairs, q = self._propose(rng, self.a_sweep * sweeps)
+        return pairs, np.where(self._open(pairs), q, np.inf)
+
+    def _propose(self, rng: np.random.Generator, n: int) -> tuple[Pairs, Floats]:
+        which = np.searchsorted(np.cumsum(self.shares)[:-1], rng.random(n), side="right")
+        luck = rng.random((n, 3))
+        a, b = np.zeros((2, n), np.int32)
+        for k in np.unique(which):
+            at = np.flatnonzero(which == k)
+            field, level, _ = self.joins[k]
+            a[at], b[at] = self.blocks.pairs.draw_pairs(field, level, luck[at])
+        out = a < 0  # drawn outside the scope: as good as no proposal
+        a[out], b[out] = a[~out][0] if (~out).any() else 0, b[~out][0] if (~out).any() else 0
+        levels = self.blocks.pairs.levels_of(a, b)
+        drawn = Pairs(a, b, levels)
+        return drawn, np.where(out, np.inf, self._q(levels))
+
+    def _q(self, levels: NDArray[np.uint8]) -> Floats:
+        q = np.zeros(len(levels))
+        for (field, level, size), share in zip(self.joins, self.shares, strict=True):
+            q += share / size * (1.0 if field == ANY else levels[:, field] == level)
+        return q
+
+    def _draw(self, field: int, level: int, luck: Floats) -> Pairs:
+        a, b = self.blocks.pairs.draw_pairs(field, level, luck)
+        a, b = a[a >= 0], b[a >= 0]
+        return Pairs(a, b, self.blocks.pairs.levels_of(a, b))
+
+    def _odds(self, drawn: Pairs) -> Floats:
+        w = self.blocks.parameters.weight_of(drawn.levels) - self.blocks.theta
+        return np.where(self._open(drawn), np.exp(np.minimum(w, 50.0)), 0.0)
+
+    def _open(self, drawn: Pairs) -> NDArray[np.bool_]:
+        """Whether pairs are neither listed nor known, nor of a record whose link is known."""
+        number = drawn.numbered(self.blocks.pairs.n_b)
+        at = np.minimum(np.searchsorted(self._listed, number), max(0, len(self._listed) - 1))
+        listed = self._listed[at] == number if len(self._listed) else np.zeros(len(number), bool)
+        return ~(listed | self._known_a[drawn.a] | self._known_b[drawn.b])
