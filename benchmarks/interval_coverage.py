@@ -161,7 +161,7 @@ def analysis_scores(run: Any, data: DataSet) -> Line:
 def measure(part: str, cell: str, number: int, settings: Settings) -> Line:
     """Make one data set, link it, and hold the result against the truth."""
     data = PARTS[part].cells[cell](number)
-    model = {"model": settings.model} if settings.model else {}
+    model = {"structure": settings.model} if settings.model else {}
     start = time.perf_counter()
     run = bl.link(
         data.a,
@@ -322,7 +322,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--draws", type=int, default=500)
     parser.add_argument("--tune", type=int, default=500)
     parser.add_argument("--chains", type=int, default=2)
-    parser.add_argument("--model", help="passed on to bayeslink.link, if given")
+    parser.add_argument("--model", metavar="STRUCTURE", help="structure= of bayeslink.link, if given")
     parser.add_argument("--workers", type=int, default=1, help="processes of one thread each")
     parser.add_argument("--out", type=Path, help="file of JSON lines to add to")
     parser.add_argument("--table", type=Path, help="print a table of such a file")

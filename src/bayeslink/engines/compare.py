@@ -8,8 +8,10 @@ from typing import Any
 from bayeslink.comparing.fields import Field, exact
 from bayeslink.data.records import ReadOptions, Records, read_records
 from bayeslink.engines.local import LocalPairs
+from bayeslink.engines.swapping import with_swapped_names
 from bayeslink.errors import OutputError, SettingsError
 from bayeslink.memory import Memory, parse_memory
+from bayeslink.pairs.source import PairSource
 
 Progress = Callable[[str], None]
 Sides = str | tuple[str, str]
@@ -24,10 +26,11 @@ def compare(
     block: Sequence[Sides] = (),
     read: ReadOptions | tuple[ReadOptions, ReadOptions] | None = None,
     missing: Sequence[str] | None = None,
+    swapped_names: bool = False,
     threads: int | None = None,
     memory: str | int | None = None,
     progress: Progress = lambda message: None,
-) -> LocalPairs:
+) -> PairSource:
     """Compare all pairs of two files, or all pairs that share a blocking key.
 
     Parameters
@@ -44,6 +47,9 @@ def compare(
         How files are read, for both or one each; see `ReadOptions`.
     missing
         Values that count as missing in both files, short for `read=ReadOptions(missing=…)`.
+    swapped_names
+        Whether to look for two text fields whose values are swapped in far more pairs than by
+        chance, as given and family names are, and to make that a level of the first.
     memory
         What the whole run may use, such as "8GB"; most of the machine's unless given. It never
         changes a result: large arrays beyond it are kept in files.
@@ -64,7 +70,8 @@ def compare(
         room.take("the records read so far", records[side].nbytes + codes)
     _refuse_shared_quarantine(records, options)
     progress(f"comparing values. {room}")
-    return LocalPairs(records[0], records[1], fields, keys, threads, room)
+    pairs = LocalPairs(records[0], records[1], fields, keys, threads, room)
+    return with_swapped_names(pairs) if swapped_names else pairs
 
 
 def _checked_fields(fields: Sequence[Field]) -> list[Field]:

@@ -62,8 +62,8 @@ class LocalPairs:
         self.tie_keys = tie_keys(a, b, self.fields)
         kinds = {a.kind, b.kind}
         self.kind = next((kind for kind in ("pandas", "polars") if kind in kinds), "arrow")
-        self._block_of = block_keys(a, b, block)
-        self.tables = Tables(self.dictionaries, *self._block_of, self.memory)
+        self.block_of = block_keys(a, b, block)
+        self.tables = Tables(self.dictionaries, *self.block_of, self.memory)
         self.scope = self.tables.scope
         self.last_plan: SearchPlan | None = None  # of the search done last
         self._patterns: dict[tuple[int, ...], Patterns] = {}  # by fields counted
@@ -165,7 +165,7 @@ class LocalPairs:
 
     @cached_property
     def _joins(self) -> Joins:
-        return Joins(self.dictionaries, self.tables, self.tie_keys, self._block_of)
+        return Joins(self.dictionaries, self.tables, self.tie_keys, self.block_of)
 
     def join_sizes(self) -> Ints:
         return self._joins.sizes(self.level_counts().counts.shape[1])
@@ -180,7 +180,7 @@ class LocalPairs:
             ids,
             [records.rows_of for records in self.records],
             [records.label for records in self.records],
-            self._block_of,
+            self.block_of,
         )
         return Pairs(a, b, self.levels_of(a, b))
 

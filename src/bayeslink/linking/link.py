@@ -22,6 +22,7 @@ from bayeslink.inference.posterior import Posterior
 from bayeslink.inference.posthoc import posthoc_blocks
 from bayeslink.inference.priors import LinkCountPrior, Penalty
 from bayeslink.inference.sampler import check_sampling, sample
+from bayeslink.inference.structure import DEPENDENT
 from bayeslink.judging.judgements import LINK, NONLINK
 from bayeslink.judging.labels import known_pairs, with_verdict
 from bayeslink.linking.run import Run
@@ -39,7 +40,9 @@ def link(
     theta: float | None = None,
     prior: LinkCountPrior | None = None,
     point: bool = False,
+    structure: str = DEPENDENT,
     w0: float | None = None,
+    restricted: bool = False,
     draws: int = 1000,
     tune: int = 500,
     chains: int = 4,
@@ -63,6 +66,15 @@ def link(
     theta, prior
         The cost of a link, or a prior on the number of links; a flat prior on the overlap of the
         files unless given.
+    structure
+        "dependent": errors of a link may come together or apart, and fields may agree together
+        among non-links, as households do; how far, follows from the data. "independent": the
+        paper's model.
+    w0
+        Pairs above this weight are swept over in sampling, all others are sampled now and then:
+        a matter of speed.
+    restricted
+        Only pairs above w0 may link: the paper's restricted MCMC.
     point
         Stop at the penalized-likelihood estimate: no probabilities.
     loss
@@ -91,12 +103,13 @@ def link(
             block=block,
             read=read,
             missing=missing,
+            swapped_names=structure == DEPENDENT,
             threads=threads,
             memory=memory,
             progress=progress,
         )
     with clock("fit"):
-        fit = fit_penalized(pairs, prior=prior, progress=progress)
+        fit = fit_penalized(pairs, prior=prior, structure=structure, progress=progress)
         plan = pairs.describe().plan
     settings = {
         "a": str(a) if _is_path(a) else None,
@@ -106,8 +119,10 @@ def link(
         "fields": list(fields),
         "prior": fit.prior,
         "read": read_options(read, missing),
+        "structure": structure,
         "point": point,
         "w0": w0,
+        "restricted": restricted,
         "draws": draws,
         "tune": tune,
         "chains": chains,
@@ -128,6 +143,7 @@ def link(
             posterior = sample(
                 blocks,
                 prior=fit.prior,
+                restricted=restricted,
                 draws=draws,
                 tune=tune,
                 chains=chains,
