@@ -2,8 +2,8 @@
 
 Such pairs are few, so they are listed: exceptions to what the tables say. In an exception the first
 of the two fields has one of two levels just below agreement, "swapped" (one name is equal across
-columns, the other at least similar) or "half swapped" (one is equal across columns, the other is
-missing or different), and the second field counts as missing: it has been seen through the first.
+columns, the other begins or ends alike) or "half swapped" (one is equal across columns, the other
+missing), and the second field counts as missing: it has been seen through the first.
 Which two fields, if any, follows from the values: swapped pairs must be far more frequent than
 chance would have it.
 """
@@ -18,8 +18,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from rapidfuzz import process
-from rapidfuzz.distance import Levenshtein
 
 from bayeslink.comparing.dictionaries import Codes, Dictionary
 from bayeslink.comparing.fields import Field
@@ -40,8 +38,8 @@ from bayeslink.pairs.vectors import distinct_vectors
 
 _KINDS = ("exact", "levenshtein", "damerau_levenshtein", "jaro_winkler")  # whose values are texts
 _FEWEST, _TIMES = 5, 3.0  # swapped pairs, and times as many as by chance, that make it a level
-_MOST_A_RECORD = 5  # pairs with a name in the other column, for each record, that are looked at
-_SIMILAR = 0.75  # similarity of the other name from which a pair is swapped, not half swapped
+_MOST_A_RECORD = 5  # pairs of one kind for each record, beyond which they are not listed
+_ALIKE = 3  # letters at the beginning or end of the other name that are the same
 
 Rows = NDArray[np.int32]
 
@@ -311,40 +309,55 @@ def _most_swapped(pairs: LocalPairs) -> _Swaps | None:
 
 
 def _list_swaps(pairs: LocalPairs, two: _Two) -> _Swaps | None:
-    """Swapped pairs; half swaps too, unless names in the other column are too common to look."""
-    x, y = two.x, two.y
-    joins = [
-        (two.x_in_y[x.a.codes], _seen(y.b)),
-        (two.y_in_x[y.a.codes], _seen(x.b)),
-    ]
+    """Swapped pairs and half swapped ones; a kind of which there are too many is left out."""
     room = _MOST_A_RECORD * (pairs.n_a + pairs.n_b)
-    if sum(_n_joined(*keys) for keys in joins) > room:
-        joins = [two.keys()]
-    found = [_joined(*keys) for keys in joins]
-    a, b = (np.concatenate([side[k] for side in found]) for k in (0, 1))
-    block_a, block_b = pairs.block_of
-    usual = np.zeros(len(a), bool)  # equal within a column: nothing is swapped
-    for d in (x, y):
-        usual |= (_found_in(d.a, d.b)[d.a.codes[a]] == d.b.codes[b]) & (_seen(d.a)[a] >= 0)
-    kept = (block_a[a] == block_b[b]) & (block_a[a] >= 0) & ~usual
-    number = np.unique(a[kept].astype(np.int64) * pairs.n_b + b[kept])
-    if not len(number):
-        return None
+    numbers: dict[bool, list[Ints]] = {True: [], False: []}
+    for this, that, code in ((two.x, two.y, two.x_in_y), (two.y, two.x, two.y_in_x)):
+        # `this` name of A stands in B's column of `that`: is the other one there in its stead?
+        key_a, key_b = code[this.a.codes], _seen(that.b)
+        lacks_a, lacks_b = _seen(that.a) < 0, _seen(this.b) < 0
+        kinds = [
+            (_both(key_a, key_b, *_affixes(that.a, this.b, part)), True)
+            for part in (slice(None, _ALIKE), slice(-_ALIKE, None))
+        ]
+        kinds.append(((np.where(lacks_a, key_a, -1), key_b), False))
+        kinds.append(((np.where(lacks_a, -1, key_a), np.where(lacks_b, key_b, -1)), False))
+        for keys, full in kinds:
+            if _n_joined(*keys) <= room:
+                a, b = _joined(*keys)
+                numbers[full].append(a * pairs.n_b + b)
+    none = np.zeros(0, np.int64)
+    swapped = np.unique(np.concatenate([none, *numbers[True]]))
+    half = np.setdiff1d(np.concatenate([none, *numbers[False]]), swapped)
+    number = np.append(swapped, half)
     a, b = (number // pairs.n_b).astype(np.int32), (number % pairs.n_b).astype(np.int32)
-    full = _similar(x.a, y.b, a, b) & _similar(y.a, x.b, a, b)
-    return _Swaps(two.first, two.second, a, b, full)
+    block_a, block_b = pairs.block_of
+    kept = (block_a[a] == block_b[b]) & (block_a[a] >= 0)
+    for d in (two.x, two.y):  # equal within a column: nothing is swapped
+        kept &= (_found_in(d.a, d.b)[d.a.codes[a]] != d.b.codes[b]) | (_seen(d.a)[a] < 0)
+    if not kept.any():
+        return None
+    full = np.arange(len(number)) < len(swapped)
+    return _Swaps(two.first, two.second, a[kept], b[kept], full[kept])
 
 
-def _similar(own: Codes, other: Codes, a: Rows, b: Rows) -> NDArray[np.bool_]:
-    """Whether the names of pairs are equal or similar across columns."""
-    codes, _, which = distinct_vectors(np.column_stack([own.codes[a], other.codes[b]]))
-    seen = (codes[:, 0] < len(own.values)) & (codes[:, 1] < len(other.values))
-    texts = [
-        [values[k] if here else "" for k, here in zip(column, seen, strict=True)]
-        for values, column in ((own.values, codes[:, 0]), (other.values, codes[:, 1]))
+def _affixes(own: Codes, other: Codes, part: slice) -> tuple[Ints, Ints]:
+    """Of each record of A and of B, the number of the first or last letters of its name."""
+    number: dict[str, int] = {}
+    of_values = [
+        np.array([*(number.setdefault(v[part], len(number)) for v in codes.values), -1], np.int64)
+        for codes in (own, other)
     ]
-    alike = process.cpdist(*texts, scorer=Levenshtein.normalized_similarity, workers=1)
-    return np.asarray(((alike >= _SIMILAR) & seen)[which])
+    return of_values[0][own.codes], of_values[1][other.codes]
+
+
+def _both(key_a: Ints, key_b: Ints, more_a: Ints, more_b: Ints) -> tuple[Ints, Ints]:
+    """Keys that are equal where both keys are."""
+    radix = int(max(more_a.max(initial=0), more_b.max(initial=0))) + 1
+    return (
+        np.where((key_a >= 0) & (more_a >= 0), key_a * radix + more_a, -1),
+        np.where((key_b >= 0) & (more_b >= 0), key_b * radix + more_b, -1),
+    )
 
 
 def _n_joined(key_a: Ints, key_b: Ints) -> int:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bayeslink.comparing.fields import Field
 from bayeslink.errors import BayeslinkError
-from bayeslink.pairs.source import Floats, Ints, sum_weights
+from bayeslink.pairs.source import Floats, Ints, LevelCounts, sum_weights
 
 # The Dirichlet mode is at the boundary for α ≤ 1 where no pair has been seen: such a level would
 # have weight ±∞ and lock its pairs out (or in) for good. No pseudocount is smaller than this.
@@ -89,6 +89,10 @@ class Parameters:
     def bound(self) -> Floats:
         """[field, level]: the most that each level can add to a pair's weight; here, what it adds."""
         return self.log_weights
+
+    def bound_above(self, threshold: float, counts: LevelCounts) -> Floats:
+        """The same for a search at a threshold, where `counts` says how frequent levels are."""
+        return self.bound
 
     def weight_of(self, levels: NDArray[Any]) -> Floats:
         """Weight of each comparison vector, w = log m(γ) − log u(γ) (Eq. 6), in natural logs."""

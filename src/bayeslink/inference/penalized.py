@@ -338,5 +338,5 @@ def _rivals(problem: _Problem, mode: Mode) -> Rivals:
     above, _ = problem.candidates.above(mode.parameters, mode.theta)
     code, linked = (p.numbered(pairs.n_b) for p in (above, mode.linked))
     rivals = above.take(np.flatnonzero(~np.isin(code, linked, assume_unique=True)))
-    expected = expected_above(pairs, mode.parameters.bound, mode.theta)
+    expected = expected_above(pairs, mode.parameters, mode.theta)
     return Rivals(rivals, expected, mode.n_links, tuple(f.name for f in pairs.fields))

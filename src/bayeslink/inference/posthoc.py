@@ -33,7 +33,7 @@ MAX_PAIRS = 2500
 PAIRS_A_RECORD = 0.5
 # Pairs that are listed, candidates or not: all if they are no more than so many, or so many for
 # each record.
-LISTED = 2_000_000
+LISTED = 500_000
 LISTED_A_RECORD = 5
 STEP = 2.5  # pairs are listed down to θ − STEP at least
 # Pairs that the fit could link at a cost of less than CEILING in its objective are candidates,
@@ -106,7 +106,7 @@ class Blocks:
         listed = float(np.exp(self.parameters.weight_of(self.low.levels) - self.theta).sum())
         if self.all_listed:
             return listed
-        w, n = expected_by_weight(self.pairs, self.parameters.bound)
+        w, n = expected_by_weight(self.pairs, self.parameters)
         return listed + float((n * np.exp(w - self.theta))[w <= self.listed_to].sum())
 
 
@@ -299,7 +299,7 @@ def _list_pairs(pairs: PairSource, fit: Mode, w0: float | None) -> tuple[float, 
     highest = fit.theta - STEP if w0 is None else w0
     floor = -math.inf
     if pairs.n_pairs > most:
-        w, n = expected_by_weight(pairs, fit.parameters.bound)
+        w, n = expected_by_weight(pairs, fit.parameters)
         above = np.cumsum(n[::-1])[::-1]
         floor = min(highest, float(w[above > most].max(initial=-math.inf)))
     while True:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bayeslink.pairs.candidates import Weighing
 from bayeslink.pairs.source import Floats, Pairs, PairSource
 
 _GRID, _BIN = 100_000, 0.01  # patterns told apart, and width of the bins beyond
@@ -52,9 +53,22 @@ class Rivals:
         )
 
 
-def expected_by_weight(pairs: PairSource, log_weights: Floats) -> tuple[Floats, Floats]:
-    """Weights, rising, and how many pairs would have them if fields were independent."""
+def expected_by_weight(pairs: PairSource, weighing: Weighing) -> tuple[Floats, Floats]:
+    """Weights, rising, and how many pairs would have them if fields were independent.
+
+    Where there are too many patterns to weigh, what their fields add up to at most stands for the
+    weight.
+    """
     counts = pairs.level_counts()
+    sizes = np.array([f.n_levels + 1 for f in pairs.fields])
+    if np.prod(sizes.astype(float)) <= _GRID:
+        patterns = np.stack(np.unravel_index(np.arange(np.prod(sizes)), sizes), 1).astype(np.uint8)
+        shares = counts.counts / max(1, counts.n_pairs)
+        n = counts.n_pairs * shares[np.arange(len(sizes)), patterns].prod(1)
+        weights = weighing.weight_of(patterns)
+        rising = np.argsort(weights, kind="stable")
+        return weights[rising], n[rising]
+    log_weights = weighing.bound
     w: Floats = np.zeros(1)
     share: Floats = np.ones(1)
     for j, f in enumerate(pairs.fields):
@@ -70,7 +84,7 @@ def expected_by_weight(pairs: PairSource, log_weights: Floats) -> tuple[Floats, 
     return w[order], share[order] * counts.n_pairs
 
 
-def expected_above(pairs: PairSource, log_weights: Floats, threshold: float) -> float:
+def expected_above(pairs: PairSource, weighing: Weighing, threshold: float) -> float:
     """About how many pairs have a weight above the threshold, if fields were independent."""
-    w, n = expected_by_weight(pairs, log_weights)
+    w, n = expected_by_weight(pairs, weighing)
     return float(n[w > threshold].sum())

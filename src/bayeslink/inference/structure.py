@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bayeslink.comparing.fields import Field
 from bayeslink.errors import SettingsError
+from bayeslink.inference.bounds import tightest
 from bayeslink.inference.dependence import Tree
 from bayeslink.inference.error_counts import ErrorLaw, ErrorPriors, error_mode, log_prior
 from bayeslink.inference.model import (
@@ -24,11 +25,12 @@ from bayeslink.inference.model import (
     other_counts,
     posterior_mode,
 )
-from bayeslink.pairs.source import Floats, Ints, Pairs, count_levels
+from bayeslink.pairs.source import Floats, Ints, LevelCounts, Pairs, count_levels
 from bayeslink.pairs.vectors import distinct_vectors
 
 INDEPENDENT, DEPENDENT = "independent", "dependent"
 NAMES = (DEPENDENT, INDEPENDENT)
+_MOST_PATTERNS = 200_000  # that are weighed to make a bound tighter
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,16 @@ class Dependent(Parameters):
     def bound(self) -> Floats:
         log_u = np.log(np.where(self.used, self.u, 1.0))
         return np.asarray(self.law.bound() - self.tree.least(log_u))
+
+    def bound_above(self, threshold: float, counts: LevelCounts) -> Floats:
+        sizes = self.used.sum(1) + 1
+        if np.prod(sizes.astype(float)) > _MOST_PATTERNS:
+            return self.bound
+        patterns = np.stack(np.unravel_index(np.arange(np.prod(sizes)), sizes), 1).astype(np.uint8)
+        shares = counts.counts / max(1, counts.n_pairs)
+        n_pairs = counts.n_pairs * shares[np.arange(len(sizes)), patterns].prod(1)
+        weights = self.weight_of(patterns)
+        return tightest(self.law, self.bound, patterns, weights, n_pairs, threshold)
 
     def weight_of(self, levels: NDArray[np.uint8]) -> Floats:
         vectors, _, which = distinct_vectors(np.atleast_2d(np.asarray(levels, np.uint8)))

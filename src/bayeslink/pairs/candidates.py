@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.errors import TooManyPairsError
-from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource
+from bayeslink.pairs.source import Floats, Ints, LevelCounts, Pairs, PairSource
 from bayeslink.pairs.vectors import distinct_vectors
 
 _GRID = 1_000_000  # patterns that are enumerated without a second thought
@@ -19,6 +19,7 @@ class Weighing(Protocol):
 
     @property
     def bound(self) -> Floats: ...
+    def bound_above(self, threshold: float, counts: LevelCounts) -> Floats: ...
     def weight_of(self, levels: NDArray[Any]) -> Floats: ...
 
 
@@ -29,7 +30,8 @@ def pairs_above(
 
     Searched for by what fields can add at most, so that none is missed, then weighed.
     """
-    found = source.pairs_above(weighing.bound, threshold, in_files=in_files)
+    bound = weighing.bound_above(threshold, source.level_counts())
+    found = source.pairs_above(bound, threshold, in_files=in_files)
     w = weighing.weight_of(found.levels)
     keep = np.flatnonzero(w > threshold)
     return (found, w) if len(keep) == len(found) else (found.take(keep), w[keep])
@@ -59,18 +61,19 @@ class Candidates:
         pairs = self._pairs
         if pairs is None or not self._covers(weighing, threshold):
             self._pairs = None  # the old list makes room for the new one
-            self._pairs = pairs = self._list(weighing.bound, threshold)
+            self._pairs = pairs = self._list(weighing, threshold)
             self._vectors, _, self._vector = distinct_vectors(pairs.levels)
         w = weighing.weight_of(self._vectors)[self._vector]
         keep = np.flatnonzero(w > threshold)
         return pairs.take(keep), w[keep]
 
-    def _list(self, bound: Floats, threshold: float) -> Pairs:
+    def _list(self, weighing: Weighing, threshold: float) -> Pairs:
         """List pairs, with less slack where the list would be too long; the result is the same."""
-        self._bound = bound.copy()
         self.searches += 1
         while True:
             self._listed_to = threshold - self.slack
+            bound = weighing.bound_above(self._listed_to, self.source.level_counts())
+            self._bound = bound.copy()
             try:
                 return self.source.pairs_above(bound, self._listed_to)
             except TooManyPairsError:
