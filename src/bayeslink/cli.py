@@ -130,7 +130,18 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
     help="Set short and long rows aside in this file (twice: of A, then of B).",
 )
 @click.option(
-    "--w0", type=float, help="Only pairs with a weight above this may link. [chosen by block size]"
+    "--structure",
+    type=click.Choice(["dependent", "independent"]),
+    help="Fields may depend on each other, or (as in the paper) not. [dependent]",
+)
+@click.option(
+    "--w0", type=float, help="Weight above which pairs are swept over. [chosen by block size]"
+)
+@click.option(
+    "--restricted",
+    is_flag=True,
+    default=None,
+    help="Only pairs above w0 may link, as in the paper; for comparison.",
 )
 @click.option("--draws", type=int, help="Draws of each chain that are kept. [1000]")
 @click.option("--tune", type=int, help="Draws of each chain before those. [500]")

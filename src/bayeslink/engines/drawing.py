@@ -35,7 +35,7 @@ class Joins:
         self._entries: dict[tuple[int, int], tuple[Ints, Ints, Ints]] = {}
 
     def sizes(self, n_columns: int) -> Ints:
-        """[field, level]: pairs of records, in scope or not; 0 for levels that are not tabulated."""
+        """[field, level]: pairs of records, in scope or not; 0 for levels not in the tables."""
         out = np.zeros((len(self._dictionaries), n_columns), np.int64)
         for j, d in enumerate(self._dictionaries):
             for level in range(max(2, d.open + 1), d.field.n_levels + 1):

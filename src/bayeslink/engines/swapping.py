@@ -28,8 +28,8 @@ from bayeslink.pairs.source import (
     Ints,
     LevelCounts,
     Pairs,
-    Patterns,
     PairSource,
+    Patterns,
     Scope,
     count_levels,
     sum_weights,
@@ -168,7 +168,8 @@ class SwappedNames:
         np.add.at(counts, at, np.concatenate([found.counts, sign]))
         errors = None
         if found.standard_errors is not None:
-            errors = np.bincount(at[: len(levels)], found.standard_errors, len(vectors))
+            errors = np.zeros(len(vectors))
+            np.add.at(errors, at[: len(levels)], found.standard_errors)
         kept = counts > 0
         return replace(
             found,
@@ -280,7 +281,9 @@ class _Two:
             (self.y.a, self.x.b, self.y_in_x[:-1]),
         ):
             equal = own.counts[:-1][code >= 0] @ other.counts[code[code >= 0]]
-            share *= equal / max(1, int(own.counts[:-1].sum()) * int(other.counts[:-1].sum()))
+            share *= float(equal) / max(
+                1, int(own.counts[:-1].sum()) * int(other.counts[:-1].sum())
+            )
         return share * len(self.x.a.codes) * len(self.x.b.codes)
 
 
@@ -337,8 +340,8 @@ def _list_swaps(pairs: LocalPairs, two: _Two) -> _Swaps | None:
         kept &= (_found_in(d.a, d.b)[d.a.codes[a]] != d.b.codes[b]) | (_seen(d.a)[a] < 0)
     if not kept.any():
         return None
-    full = np.arange(len(number)) < len(swapped)
-    return _Swaps(two.first, two.second, a[kept], b[kept], full[kept])
+    is_full = np.arange(len(number)) < len(swapped)
+    return _Swaps(two.first, two.second, a[kept], b[kept], is_full[kept])
 
 
 def _affixes(own: Codes, other: Codes, part: slice) -> tuple[Ints, Ints]:

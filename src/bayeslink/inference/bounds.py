@@ -10,6 +10,7 @@ missing and if wrong; pairs count by how far they come to lie above.
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -54,27 +55,24 @@ def tightest(
     seen = patterns[vain] > 0
     is_wrong = seen & (patterns[vain] < law.priors.right_from)
     rest = own[at, patterns[vain]].sum(1)
-    ones = np.ones((len(states), 1))
-    holds = sparse.hstack(
-        [sparse.csr_array(np.hstack([ones, missing, wrong])), sparse.csr_array((len(states), len(vain)))]
-    )
-    terms = np.hstack([np.ones((len(vain), 1)), ~seen, is_wrong])
-    hinge = sparse.hstack([sparse.csr_array(terms), -sparse.eye_array(len(vain))])
+    ones, slack = np.ones((len(states), 1)), sparse.eye_array(len(vain))
+    holds = sparse.csr_array(np.hstack([ones, missing, wrong]))
+    counted = sparse.csr_array(np.hstack([np.ones((len(vain), 1)), ~seen, is_wrong]))
+    rows: Any = sparse.block_array([[-holds, None], [counted, -slack]], format="csr")
     cost = np.concatenate([np.zeros(2 * n + 1), n_pairs[vain] / n_pairs[vain].sum()])
     cost[: 2 * n + 1] = 1e-6 * np.concatenate([[1.0], missing.mean(0), wrong.mean(0)])
     found = linprog(
         cost,
-        A_ub=sparse.vstack([-holds, hinge]).tocsr(),
+        A_ub=rows,
         b_ub=np.concatenate([-of_state, threshold - rest]),
         bounds=[(None, None)] * (2 * n + 1) + [(0, None)] * len(vain),
         method="highs",
     )
-    if found.status != 0:
+    if found.status != 0 or found.x is None:
         return usual
     start, of_missing, of_wrong = found.x[0], found.x[1 : n + 1], found.x[n + 1 : 2 * n + 1]
     right = law.priors.right
     table = own + np.where(right, 0.0, of_wrong[:, None])
-    table[:, 0] = of_missing
     table[law.priors.alpha_level == 0] = 0.0
     table[:, 0] = of_missing
     table[0] += start + _SAFE * (1 + abs(start))

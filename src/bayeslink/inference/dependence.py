@@ -10,8 +10,9 @@ marginal likelihood). The tables so learned are held fixed; u of the other field
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,12 +41,23 @@ class Dependence:
 
 
 @dataclass(frozen=True, slots=True)
+class Together:
+    """How often two fields agree in full at once, among certain non-links."""
+
+    fields: tuple[int, int]
+    observed: float
+    independent: float  # expected if they were independent,
+    expected: float  # and as the tree has it
+
+
+@dataclass(frozen=True, slots=True)
 class Tree:
     """Which field depends on which; none at all is independence."""
 
     dependences: tuple[Dependence, ...] = ()
     n_certain: int = 0  # links that were certain
     n_pairs: int = 0  # certain non-links counted
+    together: tuple[Together, ...] = ()  # of every two fields, what the tree makes of them
 
     def free(self, n_fields: int) -> NDArray[np.bool_]:
         """Fields that depend on no other."""
@@ -61,11 +73,14 @@ class Tree:
         return out
 
     def least(self, log_u: Floats) -> Floats:
-        """[field, level]: the least log u there, whatever the other fields; `log_u` of free ones."""
+        """[field, level]: the least log u, whatever the other fields; `log_u` of free ones."""
         out = log_u.copy()
         for d in self.dependences:
             out[d.field] = d.log_u.min(0)
         return out
+
+
+INDEPENDENT_FIELDS = Tree()
 
 
 def learn_tree(
@@ -94,10 +109,14 @@ def learn_tree(
     found = pairs.pattern_counts(rows=chosen.a.astype(np.int64))
     tables = two_way(found.levels, found.counts, pairs.fields)
     tables -= two_way(chosen.levels, np.ones(len(chosen), np.int64), pairs.fields)
+    tables = np.maximum(tables, 0)
+    margins = [_margin(others[j], f.n_levels) for j, f in enumerate(pairs.fields)]
+    grown = _grow(tables, margins, pairs.fields)
     return Tree(
-        tuple(_grow(np.maximum(tables, 0), others, pairs.fields)),
+        tuple(grown),
         len(certain),
         int(found.counts.sum()) - len(chosen),
+        tuple(_together(tables, margins, grown, pairs.fields)),
     )
 
 
@@ -111,10 +130,9 @@ def two_way(levels: NDArray[np.uint8], counts: Ints, fields: Sequence[Field]) ->
     return tables
 
 
-def _grow(tables: Ints, others: Ints, fields: Sequence[Field]) -> list[Dependence]:
+def _grow(tables: Ints, margins: Sequence[Floats], fields: Sequence[Field]) -> list[Dependence]:
     """The spanning tree of largest gain, grown from the field with the largest one."""
     n = len(fields)
-    margins = [_margin(others[j], f.n_levels) for j, f in enumerate(fields)]
     edges = {
         (j, k): _depend(j, k, tables[k, j, : fields[k].n_levels + 1], margins[j])
         for j in range(n)
@@ -133,6 +151,52 @@ def _grow(tables: Ints, others: Ints, fields: Sequence[Field]) -> list[Dependenc
             grown.append(edges[j, k])
         inside.append(j)
     return grown
+
+
+def _together(
+    tables: Ints, margins: Sequence[Floats], grown: Sequence[Dependence], fields: Sequence[Field]
+) -> Iterator[Together]:
+    """Joint agreement of every two fields, counted, and expected by two laws."""
+    joint = _joint_laws(margins, grown, fields)
+    for j, k in combinations(range(len(fields)), 2):
+        right = [slice(fields[i].n_levels - len(fields[i].bands), None) for i in (j, k)]
+        seen = float(tables[j, k, 1:, 1:].sum())
+        independent = margins[j][right[0]].sum() * margins[k][right[1]].sum()
+        expected = joint[j][k][right[0], right[1]].sum()
+        yield Together(
+            (j, k),
+            float(tables[j, k, right[0], right[1]].sum()),
+            seen * float(independent),
+            seen * float(expected),
+        )
+
+
+def _joint_laws(
+    margins: Sequence[Floats], grown: Sequence[Dependence], fields: Sequence[Field]
+) -> list[list[Floats]]:
+    """[field][other]: the joint law of their levels, both seen, as the tree has it."""
+    n = len(fields)
+    law = [m.copy() for m in margins]
+    given: dict[tuple[int, int], Floats] = {}  # P(second | first)
+    for d in grown:  # in the order in which the tree was grown: parents before children
+        forward = np.exp(d.log_u[1:, 1:]) * (margins[d.field][1:] > 0)
+        table = np.zeros((len(margins[d.on]), len(margins[d.field])))
+        table[1 : 1 + len(forward), 1:] = forward
+        given[d.on, d.field] = table
+        law[d.field] = law[d.on] @ table
+        back = (table * law[d.on][:, None]).T
+        given[d.field, d.on] = back / np.maximum(law[d.field][:, None], 1e-300)
+    joint = [[np.outer(law[j], law[k]) for k in range(n)] for j in range(n)]
+    for j in range(n):
+        reached, waiting = {j}, [(j, np.diag(law[j]))]
+        while waiting:
+            at, table = waiting.pop()
+            for first, second in given:
+                if first == at and second not in reached:
+                    reached.add(second)
+                    joint[j][second] = table @ given[first, second]
+                    waiting.append((second, joint[j][second]))
+    return joint
 
 
 def _margin(counts: Ints, n_levels: int) -> Floats:

@@ -51,7 +51,9 @@ class ErrorPriors:
             law = np.array([comb(n - a, k) for k in e]) * wrong**e * (1 - wrong) ** (n - a - e)
             alpha_h[a, : n - a + 1] = pairs * (law + 1 / len(e)) / 2
         alpha_level = np.where(priors.used, _LEVELS * priors.alpha_m, 0.0)
-        return cls(right_from, alpha_h, alpha_level, float(np.log(of_wrong / (1 - of_wrong)).mean()))
+        return cls(
+            right_from, alpha_h, alpha_level, float(np.log(of_wrong / (1 - of_wrong)).mean())
+        )
 
     @property
     def right(self) -> NDArray[np.bool_]:
@@ -163,6 +165,18 @@ def error_mode(priors: ErrorPriors, levels: NDArray[np.uint8], counts: Ints) -> 
         total = (level * half).sum(1, keepdims=True)
         level = np.where(half, level / np.maximum(total, 1e-300), level)
     return ErrorLaw(priors, _log(h), _mode_of_r(priors, levels, counts), _log(level))
+
+
+def mean_law(laws: Sequence[ErrorLaw]) -> ErrorLaw | None:
+    """Means of h, of log r and of levels; None of no laws."""
+    if not laws:
+        return None
+    log_h, log_level = (
+        np.log(np.mean([np.exp(getattr(law, name)) for law in laws], axis=0))
+        for name in ("log_h", "log_level")
+    )
+    log_r = np.mean([law.log_r for law in laws], axis=0)
+    return ErrorLaw(laws[0].priors, log_h, log_r, log_level)
 
 
 def counts_by_errors(priors: ErrorPriors, levels: NDArray[np.uint8], counts: Ints) -> Ints:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayeslink.errors import BayeslinkError
 from bayeslink.inference.error_counts import ErrorPriors, seen_and_wrong
 from bayeslink.inference.model import Priors, at_least
 from bayeslink.inference.posthoc import Blocks
 from bayeslink.inference.structure import Structure
-from bayeslink.kernels.births import BARRED, Incidence
+from bayeslink.kernels.births import Incidence
 from bayeslink.kernels.matchings import list_matchings
 from bayeslink.kernels.sampling import Graph, Model, Vectors
 from bayeslink.pairs.source import Ints, Pairs, count_levels

@@ -87,7 +87,7 @@ class Parameters:
 
     @property
     def bound(self) -> Floats:
-        """[field, level]: the most that each level can add to a pair's weight; here, what it adds."""
+        """[field, level]: the most that each level can add to a weight; here, what it adds."""
         return self.log_weights
 
     def bound_above(self, threshold: float, counts: LevelCounts) -> Floats:

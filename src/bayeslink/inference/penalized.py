@@ -215,8 +215,8 @@ class _Problem:
         objective = data + float(self.link_prior.log_prior(len(linked)))
         if not math.isfinite(objective):
             raise FitError(
-                f"the log posterior of {len(linked):,} links is {objective}, not a finite number. Each "
-                "level must have at least as many pairs in all as it has among the links, as "
+                f"the log posterior of {len(linked):,} links is {objective}, not a finite number. "
+                "Each level must have at least as many pairs in all as it has among the links, as "
                 "level_counts() and the levels of listed pairs tell them. If these come from a "
                 "source of your own, check that they agree; otherwise please report this."
             )

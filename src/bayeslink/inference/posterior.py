@@ -9,15 +9,18 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from bayeslink.errors import SettingsError
 from bayeslink.inference import decisions
 from bayeslink.inference.diagnostics import Diagnostic, summarize, verdict
+from bayeslink.inference.error_counts import ErrorLaw, mean_law
 from bayeslink.inference.model import Parameters
 from bayeslink.inference.population import PopulationSize, population_size
 from bayeslink.inference.posthoc import Blocks, with_others
 from bayeslink.inference.priors import LinkCountPrior
+from bayeslink.inference.structure import Dependent
 from bayeslink.pairs.source import Floats, Ints, Pairs
 from bayeslink.pairs.tables import callers_table, in_kind, pair_table
 from bayeslink.shown import Shown
@@ -41,6 +44,7 @@ class Draws:
     kept_far: list[Ints]  # and other linked pairs, by number
     low_draws: NDArray[np.int32]  # draws in which each low pair was linked,
     low_visits: NDArray[np.int32]  # and how often it came to be
+    law: ErrorLaw | None  # of which fields are wrong, in the mean of the kept draws
     far: Ints  # of each link of another pair: row of A, row of B, pattern, draws
     far_levels: NDArray[np.uint8]  # of the patterns
 
@@ -101,6 +105,7 @@ class Posterior(Shown):
     log_posterior: Floats = field(repr=False)
     m: Floats = field(repr=False)  # chain × draw × field × level
     u: Floats = field(repr=False)
+    law: ErrorLaw | None = field(repr=False)  # of which fields are wrong; None: independently
     probability: Floats = field(repr=False)  # of each candidate of blocks.candidates
     error: Floats = field(repr=False)  # its Monte Carlo standard error
     kept: tuple[tuple[NDArray[np.int32], ...], ...] = field(repr=False)  # candidates, by chain
@@ -137,7 +142,7 @@ class Posterior(Shown):
         probability, error = np.empty((2, len(mean)))
         probability[candidate_of_edge], error[candidate_of_edge] = mean, np.sqrt(spread)
 
-        def positions(edges: Ints, places: Ints, numbers: Ints) -> NDArray[np.int32]:
+        def positions(edges: NDArray[np.int32], places: Ints, numbers: Ints) -> NDArray[np.int32]:
             more = np.append(low.take(places).numbered(blocks.pairs.n_b), numbers)
             at = position[np.searchsorted(others.number, more)]
             return np.append(candidate_of_edge[edges], at).astype(np.int32)
@@ -149,11 +154,10 @@ class Posterior(Shown):
             log_posterior=np.array([r.log_posterior for r in results]),
             m=np.array([r.m for r in results]),
             u=np.array([r.u for r in results]),
+            law=mean_law([r.law for r in results if r.law is not None]),
             probability=np.clip(np.append(probability, others.probability), 0.0, 1.0),
             error=np.append(error, others.error),
-            kept=tuple(
-                tuple(map(positions, r.kept, r.kept_low, r.kept_far)) for r in results
-            ),
+            kept=tuple(tuple(map(positions, r.kept, r.kept_low, r.kept_far)) for r in results),
             kept_every=kept_every,
             restricted=restricted,
             rest=others.rest,
@@ -167,10 +171,12 @@ class Posterior(Shown):
 
     @property
     def parameters(self) -> Parameters:
-        """Posterior means of m and u."""
-        return Parameters(
-            self.m.mean(axis=(0, 1)), self.u.mean(axis=(0, 1)), self.blocks.parameters.used
-        )
+        """Posterior means of m and u, and of what weights depend on besides."""
+        m, u = self.m.mean(axis=(0, 1)), self.u.mean(axis=(0, 1))
+        used = self.blocks.parameters.used
+        if self.law is None:
+            return Parameters(m, u, used)
+        return Dependent(m, u, used, self.law, self.blocks.structure.tree)
 
     def interval(self, level: float = 0.95) -> tuple[int, int]:
         """Equal-tailed credible interval of the number of links."""
@@ -200,7 +206,7 @@ class Posterior(Shown):
             "link_probability": self.probability[order],
             "mc_error": self.error[order],
             "match_weight": w / math.log(2),
-            "block": self.blocks.block[order],
+            "block": pa.array(self.blocks.block[order], mask=self.blocks.block[order] < 0),
         }
         return pair_table(self.blocks.pairs, candidates, columns)
 

@@ -72,14 +72,15 @@ class Blocks:
     @property
     def n_pairs_in_block(self) -> Ints:
         """Candidate pairs in each block."""
-        return np.bincount(self.block, minlength=self.n_blocks)
+        return np.bincount(self.block[self.block >= 0], minlength=self.n_blocks)
 
     def records_in_block(self) -> tuple[Ints, Ints]:
         """Records of A and of B in each block."""
         sides = []
-        for rows in (self.candidates.a, self.candidates.b):
+        inside = np.flatnonzero(self.block >= 0)
+        for rows in (self.candidates.a[inside], self.candidates.b[inside]):
             _, first = np.unique(rows, return_index=True)
-            sides.append(np.bincount(self.block[first], minlength=self.n_blocks))
+            sides.append(np.bincount(self.block[inside][first], minlength=self.n_blocks))
         return sides[0], sides[1]
 
     @property
@@ -93,7 +94,7 @@ class Blocks:
         return self.listed_to == -math.inf
 
     def set_aside(self) -> float:
-        """Links expected among the pairs that are no candidates, with m, u and θ at the fit's values.
+        """Links expected among pairs that are no candidates, with m, u and θ at the fit's values.
 
         Each would link with odds of exp(w − θ), were there no rivals. Restricted sampling leaves
         them out; otherwise they are sampled with the others. Pairs that are not listed are counted
@@ -179,18 +180,24 @@ def posthoc_blocks(
 
 
 def with_others(blocks: Blocks, others: Pairs) -> Blocks:
-    """The same with further pairs after the candidates; blocks are numbered anew."""
+    """The same with further pairs after the candidates, which are in no block (−1)."""
     if not len(others):
         return blocks
-    candidates = blocks.candidates.with_more(others)
-    block, n_blocks = _components(candidates, blocks.pairs.n_a, blocks.pairs.n_b)
+    n_b = blocks.pairs.n_b
+    left = ~np.isin(blocks.low.numbered(n_b), others.numbered(n_b), assume_unique=True)
     return replace(
         blocks,
-        candidates=candidates,
+        candidates=blocks.candidates.with_more(others),
         weights=np.append(blocks.weights, blocks.parameters.weight_of(others.levels)),
-        block=block,
-        n_blocks=n_blocks,
+        block=np.append(blocks.block, np.full(len(others), -1)),
+        low=blocks.low.take(np.flatnonzero(left)),
     )
+
+
+def regrouped(blocks: Blocks) -> Blocks:
+    """The same with every candidate in a block."""
+    block, n_blocks = _components(blocks.candidates, blocks.pairs.n_a, blocks.pairs.n_b)
+    return replace(blocks, block=block, n_blocks=n_blocks)
 
 
 def block_curve(

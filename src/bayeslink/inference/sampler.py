@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.errors import SettingsError
-from bayeslink.inference.error_counts import error_mode
+from bayeslink.inference.error_counts import ErrorLaw, error_mode, mean_law
 from bayeslink.inference.far import FarPairs
 from bayeslink.inference.layout import Layout, describe_vectors
 from bayeslink.inference.model import other_counts, proportions
@@ -127,9 +127,7 @@ def check_sampling(*, draws: int, tune: int, chains: int, seed: int, threads: in
 # --- the prior ----------------------------------------------------------------------------------
 
 
-def _prior_table(
-    blocks: Blocks, layout: Layout, prior: LinkCountPrior, restricted: bool
-) -> Prior:
+def _prior_table(blocks: Blocks, layout: Layout, prior: LinkCountPrior, restricted: bool) -> Prior:
     """log p(C) by number of links, and the cost of one more, exp(−Δ), up to the most possible."""
     most = blocks.pairs.scope.max_links
     if restricted:
@@ -214,21 +212,22 @@ class _Chain:
             links_low=_no_links(most),
             links_far=_no_links(most if self.far is not None else 0),
             ended=Ended(
-                *(np.zeros(n_ended, np.int32) for _ in range(3)),
-                np.zeros(n_ended, np.int64),
-                np.zeros(1, np.int64),
+                a=np.zeros(n_ended, np.int32),
+                b=np.zeros(n_ended, np.int32),
+                pattern=np.zeros(n_ended, np.int32),
+                draws=np.zeros(n_ended, np.int64),
+                size=np.zeros(1, np.int64),
             ),
             taken=Taken(np.zeros(pairs.n_a, np.bool_), np.zeros(pairs.n_b, np.bool_)),
         )
 
-    def run(
-        self, tune: int, draws: int, kept_every: int, report: Callable[[int], None]
-    ) -> Draws:
+    def run(self, tune: int, draws: int, kept_every: int, report: Callable[[int], None]) -> Draws:
         """Tune, then draw, keeping the links of every kept_every-th draw."""
         self._sweep(tune, -1, report)
         kept: list[NDArray[np.int32]] = []
         kept_low: list[NDArray[np.int64]] = []
         kept_far: list[NDArray[np.int64]] = []
+        laws: list[ErrorLaw | None] = []
         low, far = self.unlisted.links_low, self.unlisted.links_far
         while self.done < tune + draws:
             n = min(kept_every, tune + draws - self.done)
@@ -236,6 +235,7 @@ class _Chain:
             kept.append(np.flatnonzero(self.links.linked).astype(np.int32))
             kept_low.append(low.place[: low.size[0]].copy())
             kept_far.append(_numbered(far, self.blocks.pairs.n_b))
+            laws.append(self._law())
             if len(kept) % 50 == 0:
                 report(self.done)
         self._close(draws)
@@ -253,6 +253,7 @@ class _Chain:
             kept_far=kept_far,
             low_draws=self.unlisted.low.draws,
             low_visits=self.unlisted.low.visits,
+            law=mean_law([law for law in laws if law is not None]),
             far=np.concatenate(self.ended, axis=1) if self.ended else np.zeros((4, 0), np.int64),
             far_levels=self.vectors.levels,
         )
@@ -276,6 +277,13 @@ class _Chain:
                 first += size
                 self._gather()
             report(self.done)
+
+    def _law(self) -> ErrorLaw | None:
+        errors, state = self.blocks.structure.errors, self.state
+        if errors is None:
+            return None
+        log_r = state.log_r - state.log_r.mean()  # a common factor makes no difference
+        return ErrorLaw(errors, state.log_h.copy(), log_r, state.log_level.copy())
 
     def _known(self) -> Ints:
         known = np.zeros(len(self.vectors.levels), np.int64)
@@ -340,10 +348,13 @@ class _Chain:
 
 def _no_links(most: int) -> Loose:
     return Loose(
-        *(np.zeros(most, np.int32) for _ in range(3)),
-        np.zeros(most),
-        *(np.zeros(most, np.int64) for _ in range(2)),
-        np.zeros(1, np.int64),
+        a=np.zeros(most, np.int32),
+        b=np.zeros(most, np.int32),
+        pattern=np.zeros(most, np.int32),
+        q=np.zeros(most),
+        place=np.zeros(most, np.int64),
+        since=np.zeros(most, np.int64),
+        size=np.zeros(1, np.int64),
     )
 
 
@@ -355,9 +366,7 @@ def _numbered(loose: Loose, n_b: int) -> NDArray[np.int64]:
 def _parameters(blocks: Blocks, layout: Layout, linked: NDArray[np.bool_]) -> State:
     """m and u to start from: their means given the links."""
     model, graph, vectors = layout.model, layout.graph, layout.vectors
-    counts = layout.known + np.bincount(
-        graph.edge_pattern[linked], minlength=len(vectors.levels)
-    )
+    counts = layout.known + np.bincount(graph.edge_pattern[linked], minlength=len(vectors.levels))
     levels = count_levels(np.repeat(vectors.levels, counts, axis=0), model.all_counts.shape[1])
     log_m, log_u = (
         np.log(np.where(model.used, proportions(alpha + n, model.used), 1.0))

@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from bayeslink.errors import SettingsError
 from bayeslink.inference.diagnostics import ess_bulk
 from bayeslink.inference.posterior import Posterior
-from bayeslink.inference.posthoc import Blocks
+from bayeslink.inference.posthoc import Blocks, regrouped
 from bayeslink.inference.priors import LinkCountPrior, LinkPrior, Penalty
 from bayeslink.inference.sampler import sample
 from bayeslink.pairs.source import Floats, Ints
@@ -142,6 +142,7 @@ def sensitivity(
     chosen = _chosen(posterior, priors, thetas)
     blocks = posterior.blocks
     settings: dict[str, Any] = {
+        "restricted": posterior.restricted,
         "draws": posterior.n_links.shape[1] if draws is None else draws,
         "tune": posterior.tune if tune is None else tune,
         "chains": posterior.n_links.shape[0] if chains is None else chains,
@@ -149,8 +150,9 @@ def sensitivity(
         "threads": threads,
     }
     law = cache(lambda prior: prior.on(blocks.pairs.scope))
-    possible = _possible_links(blocks)
-    runs = [_Run.of(posterior)]
+    possible = _possible_links(posterior)
+    n_shown = blocks.n_candidates
+    runs = [_Run.of(posterior, n_shown)]
     results: dict[LinkCountPrior, UnderPrior] = {}
 
     def distance(prior: LinkCountPrior) -> float:
@@ -159,7 +161,7 @@ def sensitivity(
 
     for prior in sorted(chosen, key=distance):  # outwards: new runs serve their neighbours
         if prior == posterior.prior:
-            results[prior] = _as_drawn(posterior, law(prior), "draws", "the given run")
+            results[prior] = _as_drawn(posterior, law(prior), "draws", "the given run", n_shown)
             continue
         offers = [(run, run.weights(law(prior), law(run.posterior.prior))) for run in runs]
         run, w = max(offers, key=lambda offer: offer[0].worth(offer[1]))
@@ -168,16 +170,17 @@ def sensitivity(
             results[prior] = run.reweighted(w, prior, law(prior), reason)
         else:
             told = partial(_tell, progress, prior)
-            new = sample(blocks, prior=prior, progress=told, **settings)
-            runs.append(_Run.of(new))
-            results[prior] = _as_drawn(new, law(prior), "new run", reason)
+            new = sample(regrouped(blocks), prior=prior, progress=told, **settings)
+            runs.append(_Run.of(new, n_shown))
+            results[prior] = _as_drawn(new, law(prior), "new run", reason, n_shown)
     ordered = tuple(results[prior] for prior in chosen)
-    return Sensitivity(blocks, ordered, tuple(_notes(blocks, runs, ordered)))
+    notes = _notes(blocks, posterior.restricted, runs, ordered)
+    return Sensitivity(blocks, ordered, tuple(notes))
 
 
-def _as_drawn(run: Posterior, law: LinkPrior, how: str, reason: str) -> UnderPrior:
+def _as_drawn(run: Posterior, law: LinkPrior, how: str, reason: str, n_shown: int) -> UnderPrior:
     mean, ess = float(run.n_links.mean()), ess_bulk(run.n_links)
-    numbers = mean, run.interval(), ess, run.probability, run.error
+    numbers = mean, run.interval(), ess, run.probability[:n_shown], run.error[:n_shown]
     return UnderPrior(run.prior, *numbers, how, reason, *_implied(run.prior, law, mean))
 
 
@@ -188,12 +191,13 @@ class _Run:
     posterior: Posterior
     links: Ints  # chain × kept draw
     ess: float
+    n_shown: int  # pairs that are told of: the given run's
 
     @classmethod
-    def of(cls, posterior: Posterior) -> _Run:
+    def of(cls, posterior: Posterior, n_shown: int) -> _Run:
         drawn = np.array([[len(state) for state in chain] for chain in posterior.kept], np.int64)
         links = drawn + len(posterior.blocks.known)
-        return cls(posterior, links, float(np.nan_to_num(ess_bulk(links))))
+        return cls(posterior, links, float(np.nan_to_num(ess_bulk(links))), n_shown)
 
     def weights(self, law: LinkPrior, own: LinkPrior) -> Floats:
         """p'(L) / p(L) of each kept draw, adding up to 1."""
@@ -243,7 +247,8 @@ class _Run:
         kept = [state for chain in self.posterior.kept for state in chain]
         entries, ends = np.concatenate(kept), np.cumsum([len(state) for state in kept])
         shape = len(kept), self.posterior.blocks.n_candidates
-        return sparse.csr_array((np.ones(len(entries)), entries, np.append(0, ends)), shape)
+        states = sparse.csr_array((np.ones(len(entries)), entries, np.append(0, ends)), shape)
+        return states[:, : self.n_shown]
 
 
 def _chosen(
@@ -269,9 +274,12 @@ def _chosen(
     return list(dict.fromkeys(chosen))
 
 
-def _possible_links(blocks: Blocks) -> tuple[int, int]:
-    """The fewest and the most links that the candidates allow."""
+def _possible_links(posterior: Posterior) -> tuple[int, int]:
+    """The fewest and the most links there can be."""
+    blocks = posterior.blocks
     c, pairs, known = blocks.candidates, blocks.pairs, len(blocks.known)
+    if not posterior.restricted:
+        return known, pairs.scope.max_links
     graph = sparse.csr_array((np.ones(len(c), bool), (c.a, c.b)), (pairs.n_a, pairs.n_b))
     return known, known + int((maximum_bipartite_matching(graph) >= 0).sum())
 
@@ -291,12 +299,14 @@ def _interval(p: Floats) -> tuple[int, int]:
     return int(low), min(int(high), len(p) - 1)
 
 
-def _notes(blocks: Blocks, runs: list[_Run], results: Sequence[UnderPrior]) -> Iterator[str]:
+def _notes(
+    blocks: Blocks, restricted: bool, runs: list[_Run], results: Sequence[UnderPrior]
+) -> Iterator[str]:
     for run in runs:
         if warning := run.posterior.warning():
             yield f"{_label(run.posterior.prior)}: {warning}"
     liberal = [r for r in results if r.theta < blocks.theta - 1]
-    if liberal and blocks.w0 > -math.inf:
+    if restricted and liberal and blocks.w0 > -math.inf:
         most = min(liberal, key=lambda r: r.theta)
         yield (
             f"w0 = {blocks.w0:.3g} was chosen where a link cost {blocks.theta:.3g}; under "

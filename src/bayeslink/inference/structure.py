@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bayeslink.comparing.fields import Field
 from bayeslink.errors import SettingsError
 from bayeslink.inference.bounds import tightest
-from bayeslink.inference.dependence import Tree
+from bayeslink.inference.dependence import INDEPENDENT_FIELDS, Tree
 from bayeslink.inference.error_counts import ErrorLaw, ErrorPriors, error_mode, log_prior
 from bayeslink.inference.model import (
     Parameters,
@@ -74,7 +74,7 @@ class Structure:
     priors: Priors
     all_counts: Ints = field(repr=False)  # level counts of all pairs in scope
     errors: ErrorPriors | None = None  # None: fields go wrong independently
-    tree: Tree = Tree()
+    tree: Tree = INDEPENDENT_FIELDS
 
     @classmethod
     def independent(cls, fields: Sequence[Field], all_counts: Ints) -> Structure:

@@ -90,7 +90,7 @@ def is_free(record, taken, start, edges, linked):
     """Whether a record has no link at all."""
     if taken[record]:
         return False
-    for k in range(start[record], start[record + 1]):
+    for k in range(start[record], start[record + 1]):  # noqa: SIM110 — Numba has no `all`
         if linked[edges[k]]:
             return False
     return True

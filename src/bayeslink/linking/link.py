@@ -17,12 +17,13 @@ from bayeslink.data.records import ReadOptions
 from bayeslink.engines.compare import Progress, Sides, as_list, compare, read_options
 from bayeslink.errors import SettingsError
 from bayeslink.inference.decisions import Decision, Loss, too_few
+from bayeslink.inference.fit_checks import check_fit
 from bayeslink.inference.penalized import PenalizedFit, fit_penalized
 from bayeslink.inference.posterior import Posterior
 from bayeslink.inference.posthoc import posthoc_blocks
 from bayeslink.inference.priors import LinkCountPrior, Penalty
 from bayeslink.inference.sampler import check_sampling, sample
-from bayeslink.inference.structure import DEPENDENT
+from bayeslink.inference.structure import DEPENDENT, INDEPENDENT
 from bayeslink.judging.judgements import LINK, NONLINK
 from bayeslink.judging.labels import known_pairs, with_verdict
 from bayeslink.linking.run import Run
@@ -156,7 +157,7 @@ def link(
             decision = posterior.estimate(loss)
             table = _decided_table(pairs, posterior, decision)
             warnings = _posterior_warnings(posterior, decision)
-    described = pairs.describe()
+    described, checks = pairs.describe(), check_fit(fit, posterior)
     return Run(
         pairs=pairs,
         fit=fit,
@@ -168,8 +169,12 @@ def link(
         plan=plan,
         settings=settings,
         seconds=clock.seconds,
-        warnings=(*described.warnings, *described.notes, *remarks, *_fit_warnings(fit), *warnings),
-    )
+        checks=checks,
+        warnings=(
+            *described.warnings, *described.notes, *remarks, *_fit_warnings(fit), *checks.warnings,
+            *warnings,
+        ),
+    )  # fmt: skip
 
 
 def _point_table(pairs: PairSource, fit: PenalizedFit) -> pa.Table:
@@ -214,7 +219,8 @@ def _point_warnings(fit: PenalizedFit) -> list[str]:
 
 
 def _fit_warnings(fit: PenalizedFit) -> list[str]:
-    found = (fit.warning(), fit.rivals.warning())
+    independent = fit.structure.name == INDEPENDENT
+    found = (fit.warning(), fit.rivals.warning() if independent else None)
     return [warning for warning in found if warning]
 
 

@@ -7,15 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bayeslink.inference.decisions import Decision
+from bayeslink.inference.fit_checks import FitChecks
 from bayeslink.inference.model import Parameters
 from bayeslink.inference.penalized import PenalizedFit
 from bayeslink.inference.posterior import Posterior
 from bayeslink.inference.posthoc import Blocks
 from bayeslink.inference.priors import as_data
+from bayeslink.inference.structure import Dependent
 from bayeslink.pairs.source import PairSource, Plan
 from bayeslink.pairs.tables import in_kind, pair_values
 from bayeslink.results.explanation import Explanation, explain_pair
@@ -35,6 +38,7 @@ class Run:
     plan: Plan | None = field(repr=False)  # of the search for the candidates
     settings: Mapping[str, Any] = field(repr=False)
     seconds: Mapping[str, float]
+    checks: FitChecks = field(repr=False)  # whether the model fits these files
     warnings: tuple[str, ...]
 
     @property
@@ -104,9 +108,16 @@ class Run:
             str(id_b),
             levels=dict(zip(names, found.levels[0].tolist(), strict=True)),
             needed=self.theta / math.log(2),
-            w0=None if self.blocks is None else self.blocks.w0 / math.log(2),
+            w0=self._restricted_to(),
+            bits=float(self.parameters.weight_of(found.levels)[0]) / math.log(2),
             values=pair_values(self.pairs, found)[0],
         )
+
+    def _restricted_to(self) -> float | None:
+        """w0 in bits, if only pairs above it could link."""
+        if self.posterior is None or self.blocks is None or not self.posterior.restricted:
+            return None
+        return self.blocks.w0 / math.log(2)
 
     def summary(self) -> dict[str, Any]:
         """The run in a few numbers, as `run.json` and `--json` have them."""
@@ -118,6 +129,8 @@ class Run:
             "n_links": self.n_links,
             "theta": self.theta,
             "prior": as_data(fit.prior),
+            "structure": self._structure(),
+            "fit": self.checks.as_data(),
             "search": None if self.plan is None else self.plan.summary(),
             **self._posterior_summary(),
             "point_estimate": {
@@ -133,6 +146,25 @@ class Run:
             "warnings": list(self.warnings),
         }
 
+    def _structure(self) -> dict[str, Any]:
+        """The model of m and u, as run.json has it."""
+        structure, names = self.fit.structure, [f.name for f in self.pairs.fields]
+        tree = structure.tree
+        out: dict[str, Any] = {"name": structure.name, "certain_links": tree.n_certain}
+        out["certain_nonlinks"] = tree.n_pairs
+        out["dependences"] = [
+            {"field": names[d.field], "on": names[d.on], "strength": d.strength, "gain": d.gain}
+            for d in tree.dependences
+        ]
+        law = self.parameters.law if isinstance(self.parameters, Dependent) else None
+        if law is not None:
+            n = len(names)
+            out["wrong_fields"] = [
+                [float(x) for x in np.exp(law.log_h[a, : n - a + 1])] for a in range(n + 1)
+            ]
+            out["wrong_odds"] = dict(zip(names, np.exp(law.log_r).tolist(), strict=True))
+        return out
+
     def report_lines(self) -> list[str]:
         """The run in a few sentences."""
         s = self.summary()
@@ -144,16 +176,21 @@ class Run:
         if self.posterior is None:
             return [*lines, f"Point estimate at theta = {self.theta:.4g}: no probabilities."]
         low, high = s["links_interval"]
-        above = "" if s["w0"] is None else f" above w0 = {s['w0']:.2f}"
+        others = "" if s["restricted"] or s["w0"] is None else ", all others by births and deaths"
         lines += [
             f"Records in both files: {s['links_mean']:,.0f}, 95 % interval {low:,} to {high:,}. "
             f"Of the links, {s['expected_false_links']:,.1f} are expected to be false.",
-            f"Sampled: {s['candidates']:,} pairs{above} in {s['blocks']:,} "
-            f"blocks, the largest of {s['largest_block']:,}; {s['chains']} chains of "
-            f"{s['draws']:,} draws.",
+            f"Sampled: {s['candidates']:,} pairs in {s['blocks']:,} blocks, the largest of "
+            f"{s['largest_block']:,}{others}; {s['chains']} chains of {s['draws']:,} draws.",
         ]
-        if s["set_aside"] >= 0.05:
-            lines.append(f"Below w0, up to {s['set_aside']:,.1f} more links are expected.")
+        if s["restricted"]:
+            above = "−∞" if s["w0"] is None else f"{s['w0']:.2f}"
+            lines.append(
+                f"Restricted to pairs above w0 = {above}: about {s['set_aside']:,.1f} links are "
+                "expected among the others."
+            )
+        if not s["fit"]["fits"]:
+            lines.append("The model does not fit these files in all respects: see the warnings.")
         if s["review_records"]:
             lines.append(f"Left to review: {s['review_records']:,} records of B.")
         return lines
@@ -167,10 +204,13 @@ class Run:
             "links_interval": list(post.interval()),
             "expected_false_links": self.decision.expected_false,
             "review_records": len(self.decision.rejected),
+            "restricted": post.restricted,
             "w0": blocks.w0 if math.isfinite(blocks.w0) else None,  # JSON has no −∞
             "w0_why": blocks.why,
             "set_aside": blocks.set_aside(),
             "candidates": blocks.n_candidates,
+            "listed": blocks.n_candidates + len(blocks.low),
+            "links_elsewhere": float(post.probability[blocks.n_candidates :].sum()) + post.rest,
             "known_links": len(blocks.known),
             "blocks": blocks.n_blocks,
             "largest_block": int(sizes.max(initial=0)),

@@ -28,7 +28,8 @@ def explain_saved(
     folder = Path(directory)
     summary, links = read_summary(folder), read_table(folder, "links")
     point = "w0" not in summary
-    w0 = None if point else -math.inf if summary["w0"] is None else summary["w0"]
+    restricted = not point and summary["restricted"]
+    w0 = (-math.inf if summary["w0"] is None else summary["w0"]) if restricted else None
     parameters = read_table(folder, "parameters")
     candidates = read_table(folder, "pairs") if not point else links.drop(["link_probability"])
     row = find_row(candidates, id_a, id_b) or find_row(links, id_a, id_b)

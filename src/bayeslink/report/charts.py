@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -130,6 +130,13 @@ def waterfall(
     bars.append(Bar("sum", 0, total, bits(total), said, "sum"))
     limit = (needed, f"a link costs {needed:.1f}")
     return Chart(title, f"{alt}; {said}", _bars([("", bars)], axis="bits", limit=limit))
+
+
+def signed(title: str, bars: Sequence[Bar], axis: str) -> Chart:
+    """Bars to either side of 0, full above and hollow below."""
+    drawn = [replace(bar, cls=_sign(bar.end)) for bar in bars]
+    words = ", ".join(f"{bar.label} {bar.shown}" for bar in bars)
+    return Chart(title, words, _bars([("", drawn)], axis=axis))
 
 
 def _bars(

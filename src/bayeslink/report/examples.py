@@ -77,7 +77,7 @@ def _values(
 
 def _explained(material: Material, row: dict[str, Any], cells: Cells | None) -> Explanation:
     s = material.summary
-    w0 = s.get("w0")
+    w0 = s.get("w0") if s.get("restricted") else None
     return explain_pair(
         material.candidates,
         material.links,

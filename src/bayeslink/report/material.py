@@ -15,6 +15,7 @@ from bayeslink.comparing.fields import Field, exact
 from bayeslink.data.id_pairs import id_pairs
 from bayeslink.data.records import Records
 from bayeslink.engines.local import LocalPairs
+from bayeslink.engines.swapping import with_swapped_names
 from bayeslink.errors import BayeslinkError, InputError
 from bayeslink.inference.penalized import PenaltyPath, penalty_path
 from bayeslink.pairs.source import PairSource
@@ -140,7 +141,8 @@ def _inputs(folder: Path, summary: dict[str, Any]) -> tuple[Values, PairSource |
     values = _values_of(records, fields)
     if summary["n_pairs"] > FEW_PAIRS:
         return values, None
-    return values, LocalPairs(records[0], records[1], fields, keys)
+    pairs = LocalPairs(records[0], records[1], fields, keys)
+    return values, with_swapped_names(pairs) if given["swapped_names"] else pairs
 
 
 def _key(names: str | Sequence[str]) -> Field:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bayeslink.errors import OutputError, SettingsError
-from bayeslink.report import sections, uncertainty
+from bayeslink.report import fit, sections, uncertainty
 from bayeslink.report.charts import Counts
 from bayeslink.report.examples import examples
 from bayeslink.report.material import Material, gather, read_truth
@@ -18,10 +18,11 @@ from bayeslink.report.svg import asset, escape, tag
 from bayeslink.results.evaluation import evaluate
 
 _CONTENTS = {
+    "fit": "Does it fit?",
     "fields": "Fields",
     "patterns": "Patterns",
     "prior": "Prior",
-    "w0": "Set aside",
+    "w0": "Pairs drawn",
     "blocks": "Blocks",
     "posterior": "Number of links",
     "probabilities": "Probabilities",
@@ -73,6 +74,7 @@ def page(material: Material, *, truth: Any, counts: Counts, values: bool) -> str
     result = None if known is None else evaluate(material.links, known)
     title = sections.title(material, counts)
     parts = [
+        fit.section_of(material, counts),
         sections.fields(material, counts),
         sections.patterns(material, counts),
         sections.prior(material, counts),

@@ -21,7 +21,18 @@ _LISTED = 8
 
 def threshold(material: Material, counts: Counts) -> str:
     s = material.summary
-    if s["w0"] is None:
+    if not s["restricted"]:
+        words = (
+            f"Every pair in scope could be a link. {counts(s['candidates'])} pairs were drawn in "
+            "every sweep"
+        )
+        if s["listed"] > s["candidates"] or s["listed"] < s["n_pairs"]:
+            words += (
+                f" ({s['w0_why']}), all others now and then, by births and deaths of single links: "
+                f"they hold about {counts(s['links_elsewhere'], 1)} links"
+            )
+        words += "."
+    elif s["w0"] is None:
         words = "Every pair in scope could be a link in the sampling: nothing was set aside."
     else:
         words = (
@@ -29,17 +40,17 @@ def threshold(material: Material, counts: Counts) -> str:
             f"be links in the sampling ({s['w0_why']}): {counts(s['candidates'])} of "
             f"{counts(s['n_pairs'])} pairs in scope. The others have probability 0 here, which is "
             "an approximation; they still count towards u. By the weights of the point estimate, "
-            f"at most about {counts(s['set_aside'], 1)} links are expected among them."
+            f"about {counts(s['set_aside'], 1)} links are expected among them."
         )
     if s["known_links"]:
         words += f" {counts(s['known_links'])} links were known."
-    return section("w0", "What was set aside", paragraph(words))
+    return section("w0", "Which pairs were drawn", paragraph(words))
 
 
 def blocks(material: Material, counts: Counts) -> str:
     s, pairs = material.summary, material.pairs
     assert pairs is not None
-    sizes = np.bincount(pairs["block"].to_numpy(), minlength=s["blocks"])
+    sizes = np.bincount(pairs["block"].drop_null().to_numpy(), minlength=s["blocks"])
     drawn = s["blocks_drawn"]
     words = (
         "Candidate pairs that share a record, directly or through others, form a post-hoc block. "

@@ -75,7 +75,9 @@ def compute(files: data.Files, draws: int = 4000) -> Census:
     """Fit, follow θ, sample at θ = 2 and w0 = 0, and vary θ."""
     pairs = compare(files.a, files.b, data.census_fields())
     em, fit = fit_em(pairs), fit_penalized(pairs, theta=THETA)
-    posterior = sample(posthoc_blocks(pairs, fit, w0=0.0), prior=Penalty(THETA), draws=draws)
+    posterior = sample(
+        posthoc_blocks(pairs, fit, w0=0.0), prior=Penalty(THETA), restricted=True, draws=draws
+    )
     return Census(
         files.source,
         pairs,

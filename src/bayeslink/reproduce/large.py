@@ -16,13 +16,12 @@ import pyarrow.compute as pc
 
 from bayeslink.comparing.fields import exact
 from bayeslink.engines.compare import compare
-from bayeslink.engines.local import LocalPairs
 from bayeslink.inference.em import EMFit, assign_em, fit_em
 from bayeslink.inference.penalized import Mode, PenalizedFit, fit_penalized
 from bayeslink.inference.posthoc import BlockCurve, Blocks, block_curve, posthoc_blocks
 from bayeslink.inference.priors import LinkCountPrior, Overlap, Penalty
 from bayeslink.inference.sampler import sample
-from bayeslink.pairs.source import Floats, Pairs
+from bayeslink.pairs.source import Floats, Pairs, PairSource
 from bayeslink.pairs.tables import callers_table
 from bayeslink.reproduce import data
 from bayeslink.reproduce.calibration import binned, draw_reliability, scores
@@ -101,7 +100,7 @@ def _bayes(
 ) -> None:
     """Sample, score the Bayes estimate, and bin the link probabilities."""
     with results.timed(name):
-        post = sample(blocks, prior=prior, chains=2, tune=tune, draws=draws)
+        post = sample(blocks, prior=prior, restricted=True, chains=2, tune=tune, draws=draws)
     decision, c = post.estimate(), blocks.candidates
     results.scored(
         name, callers_table(blocks.pairs, c.take(decision.links), {}), None, decision.expected_false
@@ -112,7 +111,7 @@ def _bayes(
     results.intervals.append(f"{name}: {low:,} to {high:,}")
 
 
-def within_postcode(results: Results, files: data.Files) -> tuple[LocalPairs, PenalizedFit]:
+def within_postcode(results: Results, files: data.Files) -> tuple[PairSource, PenalizedFit]:
     """The paper's comparison as we would make it: a missing value says nothing."""
     with results.timed("read and compare"):
         pairs = compare(
@@ -211,7 +210,7 @@ def _all_in_scope(files: data.Files) -> bool:
     return not files.source.startswith("SIMULATED")
 
 
-def _in_scope(pairs: LocalPairs, files: data.Files) -> Pairs:
+def _in_scope(pairs: PairSource, files: data.Files) -> Pairs:
     """The true pairs that agree on the postcode; the others are lost to the blocking key."""
     of_a, of_b = (
         dict(zip(t["id"].to_pylist(), t["postcode"].to_pylist(), strict=True))

@@ -84,7 +84,9 @@ def _paper_links(files: data.Files, theta: float) -> dict[str, Any]:
     pairs = compare(files.a, files.b, data.paper_fields(), missing=data.MISSING, threads=1)
     fit = fit_penalized(pairs, theta=theta)
     blocks = posthoc_blocks(pairs, fit, w0=0.0)
-    post = sample(blocks, prior=Penalty(theta), draws=900, tune=100, chains=1, threads=1)
+    post = sample(
+        blocks, prior=Penalty(theta), restricted=True, draws=900, tune=100, chains=1, threads=1
+    )
     bayes = callers_table(pairs, blocks.candidates.take(post.estimate().links), {})
     em = fit_em(pairs)
     every, free = (

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _NEGLIGIBLE = 0.0005  # rivals below this are counted, not listed
+_NOTHING = 0.005  # bits that no one sees
+TOGETHER = "all fields together"  # what stands for a field where fields depend on each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Explanation:
     rivals_b: tuple[Rival, ...]
     is_candidate: bool
     known: tuple[str, str] | None  # the known link of either record that settles the matter
-    w0: float | None  # in bits
+    w0: float | None  # in bits; of a restricted run, or None
 
     def __str__(self) -> str:
         lines = [f"{self.id_a} (A) and {self.id_b} (B): {self.decision}. {self._verdict()}", ""]
@@ -70,6 +72,8 @@ class Explanation:
             return "It is known to be a link."
         if self.known:
             return f"{self.known[0]} (A) and {self.known[1]} (B) are known to be a link."
+        if not self.is_candidate and self.w0 is None:
+            return "It was a link in hardly any draw: probability below 0.001."
         if not self.is_candidate:
             return (
                 f"It was set aside before sampling, as its weight is not above w0 = {self.w0:.1f} "
@@ -98,6 +102,7 @@ def explain_pair(
     levels: Any,
     needed: float,
     w0: float | None,
+    bits: float | None = None,
     values: dict[str, tuple[str, str]] | None = None,
 ) -> Explanation:
     """Explain one pair from the tables of a run.
@@ -110,6 +115,10 @@ def explain_pair(
         The pair's level in each field, by field name.
     needed
         What a link costs, in bits.
+    w0
+        In bits, where sampling was restricted to pairs above it.
+    bits
+        The pair's weight, if it is in none of the tables.
     """
     evidence = tuple(
         _evidence(parameters, name, int(level), (values or {}).get(name))
@@ -117,6 +126,8 @@ def explain_pair(
     )
     linked, listed = find_row(links, id_a, id_b), find_row(candidates, id_a, id_b)
     row = listed or linked
+    bits = row["match_weight"] if row else bits
+    evidence += _together(evidence, bits)
     sampled = "link_probability" in candidates.column_names
     return Explanation(
         id_a=id_a,
@@ -132,6 +143,14 @@ def explain_pair(
         known=_known_link(candidates, links, id_a, id_b) if sampled else None,
         w0=w0,
     )
+
+
+def _together(evidence: tuple[Evidence, ...], bits: float | None) -> tuple[Evidence, ...]:
+    """What the fields say together beyond what each says alone, where there is such a thing."""
+    beyond = 0.0 if bits is None else bits - sum(e.bits for e in evidence)
+    if abs(beyond) < _NOTHING:
+        return ()
+    return (Evidence(TOGETHER, "beyond each alone", None, None, beyond, None),)
 
 
 def find_row(table: pa.Table, id_a: str, id_b: str) -> dict[str, Any] | None:

@@ -44,8 +44,10 @@ KEYS: dict[str, tuple[type, ...]] = {
     "skip_lines": (int, list),
     "table": (str, list),
     "quarantine": (str, list),
+    "structure": (str,),
     "point": (bool,),
     "w0": (int, float),
+    "restricted": (bool,),
     "draws": (int,),
     "tune": (int,),
     "chains": (int,),
@@ -71,7 +73,7 @@ def load(path: str | Path) -> dict[str, Any]:
             near = get_close_matches(key, KEYS, 1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise SettingsError(f"{path}: unknown key {key!r}.{hint} Allowed: {', '.join(KEYS)}.")
-        if not isinstance(value, KEYS[key]) or (isinstance(value, bool) and key != "point"):
+        if not isinstance(value, KEYS[key]) or (isinstance(value, bool) and bool not in KEYS[key]):
             wanted = " or ".join(TYPE_NAMES[t] for t in KEYS[key])
             raise SettingsError(f"{path}: {key} must be {wanted}, got {type(value).__name__}.")
     from_here = partial(_from_here, Path(path).parent)
@@ -110,6 +112,7 @@ def _entries(settings: Mapping[str, Any]) -> dict[str, Any]:
         "labels": settings.get("labels"),
         **{key: settings[key] for key in SAMPLING_KEYS},
         "point": settings["point"] or None,
+        "restricted": settings["restricted"] or None,
         **_reading_entries(settings["read"]),
         **_prior_entries(settings["prior"]),
         "loss": loss and _given(asdict(loss)),

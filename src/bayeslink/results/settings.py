@@ -14,7 +14,7 @@ from bayeslink.inference.decisions import Loss
 from bayeslink.inference.priors import LinkCountPrior, Overlap, Penalty
 from bayeslink.plain import texts
 
-SAMPLING_KEYS = ("point", "w0", "draws", "tune", "chains", "seed")
+SAMPLING_KEYS = ("structure", "point", "w0", "restricted", "draws", "tune", "chains", "seed")
 READ_KEYS = ("encoding", "delimiter", "skip_lines", "table", "quarantine")
 TYPE_NAMES = {
     str: "text",
@@ -202,8 +202,8 @@ def _one_or_two(key: str, value: Any) -> Any:
 
 
 _PLAIN_FLAGS = (
-    "a", "b", "theta", "w0", "draws", "tune", "chains", "point", "seed", "threads", "memory",
-    "labels",
+    "a", "b", "theta", "structure", "w0", "restricted", "draws", "tune", "chains", "point", "seed",
+    "threads", "memory", "labels",
 )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from bayeslink.comparing.fields import Field
 from bayeslink.data.records import Records, read_records
 from bayeslink.data.spreadsheets import safe_for_spreadsheets
 from bayeslink.errors import InputError, OutputError
+from bayeslink.inference.structure import DEPENDENT
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import LABELS
 from bayeslink.results import link_toml
@@ -282,7 +283,9 @@ def comparison_settings(directory: Path) -> Iterator[dict[str, Any]]:
             for side, read in zip("ab", arguments["read"], strict=True)
         ]
         wanted = ("a", "b", "fields", "id", "block")
-        yield {**{key: arguments[key] for key in wanted if key in arguments}, "read": tuple(reads)}
+        given = {key: arguments[key] for key in wanted if key in arguments}
+        swapped = arguments.get("structure", DEPENDENT) == DEPENDENT
+        yield {**given, "read": tuple(reads), "swapped_names": swapped}
 
 
 def read_inputs(arguments: Mapping[str, Any], fields: Sequence[Field]) -> tuple[Records, Records]:
