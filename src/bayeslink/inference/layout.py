@@ -12,7 +12,7 @@ from bayeslink.inference.error_counts import ErrorPriors, seen_and_wrong
 from bayeslink.inference.model import Priors, at_least
 from bayeslink.inference.posthoc import Blocks
 from bayeslink.inference.structure import Structure
-from bayeslink.kernels.births import Incidence
+from bayeslink.kernels.births import Records
 from bayeslink.kernels.matchings import list_matchings
 from bayeslink.kernels.sampling import Graph, Model, Vectors
 from bayeslink.pairs.source import Ints, Pairs, count_levels
@@ -33,7 +33,7 @@ class Layout:
     model: Model
     vectors: Vectors
     graph: Graph
-    incidence: Incidence
+    records: Records
     low: Pairs  # listed but not swept, by pattern
     low_start: Ints  # where each pattern's begin, and the end
     known: Ints  # links known to hold, by pattern
@@ -115,7 +115,7 @@ class Layout:
             model=model,
             vectors=describe_vectors(structure, np.concatenate([no_pair, patterns])),
             graph=graph,
-            incidence=_incidence(blocks, edges, graph.edge_pattern),
+            records=_records(blocks, edges, graph.edge_pattern),
             low=low.take(low_order),
             low_start=np.concatenate([[0], np.cumsum(low_counts)]),
             known=np.bincount(of_known, minlength=len(patterns) + 1),
@@ -144,6 +144,7 @@ def _model(structure: Structure, listed: tuple[Pairs, ...]) -> Model:
         free=structure.tree.free(len(priors.used)),
         by_errors=int(structure.errors is not None),
         alpha_h=errors.alpha_h,
+        used_h=errors.alpha_h > 0,
         alpha_level=errors.alpha_level,
         wrong=priors.used & ~errors.right,
         right=priors.used & errors.right,
@@ -176,17 +177,19 @@ def _luck(blocks: Blocks, pairs: Pairs) -> NDArray[np.uint64]:
     return mix64(keys_a[pairs.a] + keys_b[pairs.b])
 
 
-def _incidence(blocks: Blocks, edges: Ints, pattern: NDArray[np.int32]) -> Incidence:
-    """The edges of each record."""
-    sides = []
-    for rows, n in (
-        (blocks.candidates.a[edges], blocks.pairs.n_a),
-        (blocks.candidates.b[edges], blocks.pairs.n_b),
-    ):
-        start = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
-        sides.append((start, np.argsort(rows, kind="stable").astype(np.int32), rows))
-    (start_a, edges_a, edge_a), (start_b, edges_b, edge_b) = sides
-    return Incidence(start_a, edges_a, start_b, edges_b, edge_a, edge_b, pattern)
+def _records(blocks: Blocks, edges: Ints, pattern: NDArray[np.int32]) -> Records:
+    """The edges of each record, of A and then of B."""
+    pairs = blocks.pairs
+    ends = both_ends(blocks.candidates.take(edges), pairs.n_a)
+    n = pairs.n_a + pairs.n_b
+    start = np.concatenate([[0], np.cumsum(np.bincount(ends.ravel(), minlength=n))])
+    order = np.argsort(ends.ravel(), kind="stable") // 2
+    return Records(start, order.astype(np.int32), ends, pattern, np.zeros(n, np.bool_))
+
+
+def both_ends(pairs: Pairs, n_a: int) -> NDArray[np.int32]:
+    """[pair, 2]: its records, those of B numbered after those of A."""
+    return np.column_stack([pairs.a, pairs.b + np.int32(n_a)]).astype(np.int32)
 
 
 def _check_shapes(priors: Priors, others: Ints) -> None:

@@ -42,8 +42,9 @@ class Draws:
     kept: list[NDArray[np.int32]]  # linked edges at each kept draw,
     kept_low: list[Ints]  # linked low pairs, by place,
     kept_far: list[Ints]  # and other linked pairs, by number
-    low_draws: NDArray[np.int32]  # draws in which each low pair was linked,
-    low_visits: NDArray[np.int32]  # and how often it came to be
+    low: NDArray[
+        np.int32
+    ]  # of each low pair: draws in which it was linked, how often it came to be
     law: ErrorLaw | None  # of which fields are wrong, in the mean of the kept draws
     far: Ints  # of each link of another pair: row of A, row of B, pattern, draws
     far_levels: NDArray[np.uint8]  # of the patterns
@@ -67,12 +68,13 @@ def _others(blocks: Blocks, results: Sequence[Draws], low: Pairs) -> _Others:
     its probability times √(2 / visits).
     """
     n_b, n = blocks.pairs.n_b, sum(len(r.n_links) for r in results)
-    at = np.flatnonzero(sum(r.low_draws for r in results))
-    draws = [sum(r.low_draws[at] for r in results), *(r.far[3] for r in results)]
-    visits = [sum(r.low_visits[at] for r in results), *(np.ones(r.far.shape[1]) for r in results)]
+    tally = np.sum([r.low for r in results], axis=0)
+    at = np.flatnonzero(tally[:, 0])
+    draws = [tally[at, 0], *(r.far[:, 3] for r in results)]
+    visits = [tally[at, 1], *(np.ones(len(r.far)) for r in results)]
     found = low.take(at)
     for r in results:
-        a, b, pattern, _ = r.far
+        a, b, pattern, _ = r.far.T
         levels = r.far_levels[pattern]
         found = found.with_more(Pairs(a.astype(np.int32), b.astype(np.int32), levels))
     number, first, which = np.unique(found.numbered(n_b), return_index=True, return_inverse=True)

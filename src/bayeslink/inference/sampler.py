@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from bayeslink.errors import SettingsError
 from bayeslink.inference.error_counts import ErrorLaw, error_mode, mean_law
 from bayeslink.inference.far import FarPairs
-from bayeslink.inference.layout import Layout, describe_vectors
+from bayeslink.inference.layout import Layout, both_ends, describe_vectors
 from bayeslink.inference.model import other_counts, proportions
 from bayeslink.inference.posterior import Draws, Posterior
 from bayeslink.inference.posthoc import Blocks
 from bayeslink.inference.priors import LinkCountPrior, Overlap
 from bayeslink.kernels import compile_modules
-from bayeslink.kernels.births import BARRED, Ended, Far, Loose, Low, Taken
+from bayeslink.kernels.births import BARRED, Ended, Far, Loose, Low
 from bayeslink.kernels.matchings import greedy_matching
 from bayeslink.kernels.sampling import (
     LARGEST,
@@ -189,36 +189,26 @@ class _Chain:
             batch_length=max(1, draws // _BATCHES),
         )
         self.unlisted = self._unlisted()
-        self.ended: list[NDArray[np.int64]] = []  # row of A, row of B, pattern, draws
+        self.ended: list[Ints] = []  # far links: row of A, row of B, pattern, draws
         self._part = -1
-        self._proposed: tuple[Pairs, NDArray[np.int32], NDArray[np.float64]] | None = None
+        self._proposed: Far | None = None
 
     def _unlisted(self) -> Unlisted:
-        pairs, low = self.blocks.pairs, self.layout.low
-        anything = len(low) > 0 or self.far is not None
-        most = pairs.scope.max_links if anything else 0
+        pairs, low, records = self.blocks.pairs, self.layout.low, self.layout.records
+        most = pairs.scope.max_links if len(low) or self.far is not None else 0
         n_ended = self.far.a_sweep * _PART if self.far is not None else 0
         return Unlisted(
-            incidence=self.layout.incidence,
+            records=records._replace(taken=np.zeros(len(records.taken), np.bool_)),
             low=Low(
-                low.a,
-                low.b,
-                self.layout.low_start,
+                pairs=both_ends(low, pairs.n_a),
+                start=self.layout.low_start,
                 cost=float(np.exp(self.blocks.theta)),
                 most=max(200, len(self.graph.edge_pattern) // 4),
-                draws=np.zeros(len(low), np.int32),
-                visits=np.zeros(len(low), np.int32),
+                tally=np.zeros((len(low), 2), np.int32),
             ),
             links_low=_no_links(most),
             links_far=_no_links(most if self.far is not None else 0),
-            ended=Ended(
-                a=np.zeros(n_ended, np.int32),
-                b=np.zeros(n_ended, np.int32),
-                pattern=np.zeros(n_ended, np.int32),
-                draws=np.zeros(n_ended, np.int64),
-                size=np.zeros(1, np.int64),
-            ),
-            taken=Taken(np.zeros(pairs.n_a, np.bool_), np.zeros(pairs.n_b, np.bool_)),
+            ended=Ended(np.zeros((n_ended, 4), np.int64), np.zeros(1, np.int64)),
         )
 
     def run(self, tune: int, draws: int, kept_every: int, report: Callable[[int], None]) -> Draws:
@@ -233,8 +223,8 @@ class _Chain:
             n = min(kept_every, tune + draws - self.done)
             self._sweep(n, self.done - tune, lambda done: None)
             kept.append(np.flatnonzero(self.links.linked).astype(np.int32))
-            kept_low.append(low.place[: low.size[0]].copy())
-            kept_far.append(_numbered(far, self.blocks.pairs.n_b))
+            kept_low.append(low.links[: low.size[0], 3].copy())
+            kept_far.append(self._numbered(far.links[: far.size[0]]))
             laws.append(self._law())
             if len(kept) % 50 == 0:
                 report(self.done)
@@ -251,10 +241,9 @@ class _Chain:
             kept=kept,
             kept_low=kept_low,
             kept_far=kept_far,
-            low_draws=self.unlisted.low.draws,
-            low_visits=self.unlisted.low.visits,
+            low=self.unlisted.low.tally,
             law=mean_law([law for law in laws if law is not None]),
-            far=np.concatenate(self.ended, axis=1) if self.ended else np.zeros((4, 0), np.int64),
+            far=np.concatenate([np.zeros((0, 4), np.int64), *self.ended]),
             far_levels=self.vectors.levels,
         )
 
@@ -292,18 +281,18 @@ class _Chain:
 
     def _proposals(self, part: int, at: int, size: int) -> Far:
         if self.far is None:
-            none = np.zeros(0, np.int32)
-            return Far(none, none, none, np.zeros(0), 0)
+            return Far(np.zeros((0, 2), np.int32), np.zeros(0, np.int32), np.zeros(0), 0)
         if part != self._part:
             pairs, q = self.far.propose(self.seed, self.number, part, _PART)
             pattern = self._patterns_of(pairs)
             pattern[np.isinf(q)] = BARRED
-            self._part, self._proposed = part, (pairs, pattern, q)
+            ends = both_ends(pairs, self.blocks.pairs.n_a)
+            self._part, self._proposed = part, Far(ends, pattern, q, self.far.a_sweep)
         assert self._proposed is not None
-        pairs, pattern, q = self._proposed
         n = self.far.a_sweep
         own = slice(at * n, (at + size) * n)
-        return Far(pairs.a[own], pairs.b[own], pattern[own], q[own], n)
+        whole = self._proposed
+        return Far(whole.pairs[own], whole.pattern[own], whole.q[own], n)
 
     def _patterns_of(self, pairs: Pairs) -> NDArray[np.int32]:
         """Number of each pair's pattern; new ones come after those there are."""
@@ -326,41 +315,34 @@ class _Chain:
     def _gather(self) -> None:
         """Take what the kernels have put down about far links that ended."""
         ended = self.unlisted.ended
-        n = int(ended.size[0])
-        if n:
-            columns = (ended.a, ended.b, ended.pattern, ended.draws)
-            self.ended.append(np.array([column[:n] for column in columns], np.int64))
+        if ended.size[0]:
+            self._keep(ended.links[: ended.size[0]])
             ended.size[0] = 0
+
+    def _keep(self, links: Ints) -> None:
+        rows = links - np.array([0, self.blocks.pairs.n_a, 0, 0])
+        self.ended.append(rows)
+
+    def _numbered(self, links: Ints) -> Ints:
+        pairs = self.blocks.pairs
+        return links[:, 0] * pairs.n_b + links[:, 1] - pairs.n_a
 
     def _close(self, draws: int) -> None:
         """Count the links that still hold, up to the last draw."""
         low, far = self.unlisted.links_low, self.unlisted.links_far
-        n = int(low.size[0])
-        lived = draws - np.maximum(low.since[:n], 0)
-        place = low.place[:n][lived > 0]
-        self.unlisted.low.draws[place] += lived[lived > 0].astype(np.int32)
-        self.unlisted.low.visits[place] += 1
-        n = int(far.size[0])
-        lived = draws - np.maximum(far.since[:n], 0)
-        columns = (far.a[:n], far.b[:n], far.pattern[:n], lived)
-        self.ended.append(np.array([column[lived > 0] for column in columns], np.int64))
+        for loose in (low, far):
+            links = loose.links[: loose.size[0]]
+            lived = draws - np.maximum(links[:, 4], 0)
+            links, lived = links[lived > 0], lived[lived > 0]
+            if loose is low:
+                self.unlisted.low.tally[links[:, 3], 0] += lived.astype(np.int32)
+                self.unlisted.low.tally[links[:, 3], 1] += 1
+            else:
+                self._keep(np.column_stack([links[:, :3], lived]))
 
 
 def _no_links(most: int) -> Loose:
-    return Loose(
-        a=np.zeros(most, np.int32),
-        b=np.zeros(most, np.int32),
-        pattern=np.zeros(most, np.int32),
-        q=np.zeros(most),
-        place=np.zeros(most, np.int64),
-        since=np.zeros(most, np.int64),
-        size=np.zeros(1, np.int64),
-    )
-
-
-def _numbered(loose: Loose, n_b: int) -> NDArray[np.int64]:
-    n = int(loose.size[0])
-    return loose.a[:n].astype(np.int64) * n_b + loose.b[:n]
+    return Loose(np.zeros((most, 5), np.int64), np.zeros(most), np.zeros(1, np.int64))
 
 
 def _parameters(blocks: Blocks, layout: Layout, linked: NDArray[np.bool_]) -> State:

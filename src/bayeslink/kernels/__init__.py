@@ -102,7 +102,7 @@ def prepare(say: Callable[[str], None]) -> None:
         return
     if stamp.exists():
         return
-    say("first run on this machine: compiling for its processor, once. About 20 seconds.")
+    say("first run on this machine: compiling for its processor, once. About half a minute.")
     code = "import sys, bayeslink.kernels as k; k.compile_modules(sys.argv[1:])"
     for modules in _GROUPS:
         other = subprocess.Popen(

@@ -22,10 +22,9 @@ from bayeslink.kernels.births import (
     BARRED,
     Ended,
     Far,
-    Incidence,
     Loose,
     Low,
-    Taken,
+    Records,
     move_far,
     move_low,
 )
@@ -95,7 +94,8 @@ class Model(NamedTuple):
     all_counts: np.ndarray  # of all pairs in scope; never below those of the pairs listed
     free: np.ndarray  # fields whose u does not depend on another's
     by_errors: int
-    alpha_h: np.ndarray  # [missing, wrong]
+    alpha_h: np.ndarray  # [missing, wrong],
+    used_h: np.ndarray  # where there is such a number
     alpha_level: np.ndarray
     wrong: np.ndarray  # levels that are wrong,
     right: np.ndarray  # and right
@@ -116,12 +116,11 @@ class State(NamedTuple):
 class Unlisted(NamedTuple):
     """Everything about pairs that are not swept."""
 
-    incidence: Incidence
+    records: Records
     low: Low
     links_low: Loose
     links_far: Loose
     ended: Ended
-    taken: Taken
 
 
 class Prior(NamedTuple):
@@ -147,6 +146,7 @@ class Output(NamedTuple):
 _KINDS = {
     "u1": types.Array(types.uint8, 2, "C"),
     "i4": types.Array(types.int32, 1, "C"),
+    "i4.": types.Array(types.int32, 2, "C"),
     "i8": types.Array(types.int64, 1, "C"),
     "i8.": types.Array(types.int64, 2, "C"),
     "b1": types.Array(types.boolean, 1, "C"),
@@ -167,19 +167,31 @@ _VECTORS = _typed(Vectors, "u1", "i8", "i8", "i8", "f8", "b1.")
 _GRAPH = _typed(Graph, "i4", "int", "i8", "i4", "i4", "i4", "i8", "i8", "i4", "i4")
 _LINKS = _typed(Links, "b1", "i8", "i4", "i4")
 _MODEL = _typed(
-    Model, "f8.", "f8.", "b1.", "i8.", "b1", "int", "f8.", "f8.", "b1.", "b1.", "float", "float"
+    Model,
+    "f8.",
+    "f8.",
+    "b1.",
+    "i8.",
+    "b1",
+    "int",
+    "f8.",
+    "b1.",
+    "f8.",
+    "b1.",
+    "b1.",
+    "float",
+    "float",
 )
 _STATE = _typed(State, "f8.", "f8.", "f8.", "f8", "f8.")
-_FAR = _typed(Far, "i4", "i4", "i4", "f8", "int")
-_LOOSE = _typed(Loose, "i4", "i4", "i4", "f8", "i8", "i8", "i8")
+_FAR = _typed(Far, "i4.", "i4", "f8", "int")
+_LOOSE = _typed(Loose, "i8.", "f8", "i8")
 _UNLISTED = types.BaseTuple.from_types(
     [
-        _typed(Incidence, "i8", "i4", "i8", "i4", "i4", "i4", "i4"),
-        _typed(Low, "i4", "i4", "i8", "float", "int", "i4", "i4"),
+        _typed(Records, "i8", "i4", "i4.", "i4", "b1"),
+        _typed(Low, "i4.", "i8", "float", "int", "i4."),
         _LOOSE,
         _LOOSE,
-        _typed(Ended, "i4", "i4", "i4", "i8", "i8"),
-        _typed(Taken, "b1", "b1"),
+        _typed(Ended, "i8.", "i8"),
     ],
     Unlisted,
 )
@@ -333,16 +345,16 @@ def sweep_blocks(
 
 
 @helper
-def count_links(graph, links, links_low, links_far, known, counts):
+def count_links(edge_pattern, linked, links_low, links_far, known, counts):
     """Links with each pattern, those known to hold included."""
     for g in range(len(counts)):
         counts[g] = known[g]
-    for e in range(len(links.linked)):
-        counts[graph.edge_pattern[e]] += links.linked[e]
+    for e in range(len(linked)):
+        counts[edge_pattern[e]] += linked[e]
     for k in range(links_low.size[0]):
-        counts[links_low.pattern[k]] += 1
+        counts[links_low.links[k, 2]] += 1
     for k in range(links_far.size[0]):
-        counts[links_far.pattern[k]] += 1
+        counts[links_far.links[k, 2]] += 1
 
 
 @helper
@@ -391,11 +403,14 @@ def draw_error_law(model, vectors, counts, levels, shape, rng, state):
     """
     n_fields, width = levels.shape
     by_set = np.zeros((len(vectors.sets), n_fields + 1), np.int64)
-    shape_h = model.alpha_h.copy()
+    shape_h = np.empty((n_fields + 1, n_fields + 1))
+    for a in range(n_fields + 1):
+        for e in range(n_fields + 1):
+            shape_h[a, e] = model.alpha_h[a, e]
     for g in range(1, len(counts)):
         by_set[vectors.seen_set[g], vectors.n_wrong[g]] += counts[g]
         shape_h[vectors.n_missing[g], vectors.n_wrong[g]] += counts[g]
-    draw_log_dirichlet(rng, shape_h, model.alpha_h > 0.0, state.log_h)
+    draw_log_dirichlet(rng, shape_h, model.used_h, state.log_h)
     for j in range(n_fields):
         for h in range(width):
             shape[j, h] = model.alpha_level[j, h] + levels[j, h]
@@ -497,25 +512,25 @@ def run_sweeps(
     constants = np.zeros((len(vectors.sets), shape_m[0] + 1))
     levels, shape = np.empty(shape_m, np.int64), np.empty(shape_m)
     weights, expected = np.empty(most_weights(graph)), np.zeros(len(graph.edge_pattern))
-    low, far_links, low_links = unlisted.low, unlisted.links_far, unlisted.links_low
+    step_cost, linked, edge_pattern = prior.step_cost, links.linked, graph.edge_pattern
+    links_low, links_far = unlisted.links_low, unlisted.links_far
     for sweep in range(first_sweep, first_sweep + n_sweeps):
         key = (seed, chain, sweep)
         weigh(model, vectors, state, constants, odds, root)
         n_links = sweep_blocks(
-            graph, links, odds, root, prior.step_cost, n_links, key, rng, weights, expected,
+            graph, links, odds, root, step_cost, n_links, key, rng, weights, expected,
             first_draw >= 0
         )  # fmt: skip
         start_stream(rng, key[0], key[1], key[2], _BIRTHS)
         n_links = move_low(
-            low, low_links, unlisted.taken, unlisted.incidence, links.linked, graph.edge_pattern,
-            odds, prior.step_cost, n_links, rng, first_draw, sums
+            unlisted.low, links_low, unlisted.records, linked, edge_pattern, odds, step_cost,
+            n_links, rng, first_draw, sums
         )  # fmt: skip
         n_links = move_far(
-            far, (sweep - first_sweep) * far.a_sweep, far_links, unlisted.ended, unlisted.taken,
-            unlisted.incidence, links.linked, graph.edge_pattern, odds, prior.step_cost, n_links,
-            rng, first_draw
+            far, (sweep - first_sweep) * far.a_sweep, links_far, unlisted.ended, unlisted.records,
+            linked, edge_pattern, odds, step_cost, n_links, rng, first_draw
         )  # fmt: skip
-        count_links(graph, links, low_links, far_links, known, counts)
+        count_links(edge_pattern, linked, links_low, links_far, known, counts)
         draw_parameters(model, vectors, counts, levels, shape, key, rng, state)
         if first_draw >= 0:
             density = log_density(model, vectors, counts, levels, state, constants)
