@@ -24,6 +24,7 @@ from bayeslink.inference import layout, sampler
 from bayeslink.inference.model import Parameters, Priors, proportions
 from bayeslink.inference.posthoc import Blocks
 from bayeslink.inference.priors import Overlap, Penalty
+from bayeslink.inference.structure import Structure
 from bayeslink.pairs.source import LevelCounts, Patterns, Scope, sum_weights
 from bayeslink.pairs.ties import mix64
 from tests import oracles
@@ -97,6 +98,7 @@ def blocks_of(source, candidates, known=()):
     return Blocks(
         pairs=source,
         parameters=parameters,
+        structure=Structure.independent(source.fields, source.level_counts().counts),
         start=chosen.take(slice(0, 0)),
         theta=0.0,
         w0=-np.inf,
@@ -105,6 +107,9 @@ def blocks_of(source, candidates, known=()):
         block=block,
         n_blocks=len(numbers),
         known=source.find(known),
+        barred=chosen.take(slice(0, 0)),
+        low=chosen.take(slice(0, 0)),
+        listed_to=-np.inf,
         why="given",
     )
 
@@ -196,7 +201,7 @@ def sample_thinned(blocks, prior, *, keep, every, most_listed=layout.MOST_LISTED
     kept_links = keep * chains * max(1, len(blocks.start))
     kept = patch.object(sampler, "KEPT_LINKS", kept_links)
     with kept, patch.object(layout, "MOST_LISTED", most_listed):
-        post = sampler.sample(blocks, prior=prior, draws=keep * every, **settings)
+        post = sampler.sample(blocks, prior=prior, restricted=True, draws=keep * every, **settings)
     assert post.kept_every == every
     return post
 

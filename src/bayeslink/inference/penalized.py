@@ -144,12 +144,11 @@ def fit_penalized(
     progress("maximising the penalized likelihood")
     modes = [_climb(problem, parameters, first) for parameters, first in _starts(problem)]
     if structure == DEPENDENT:
-        distinct = _distinct(modes)
-        tree = _learn_tree(problem, distinct[0])
-        problem = replace(problem, structure=problem.structure.dependent(pairs.fields, tree))
+        modes = _distinct(modes)[:_CARRIED]
+        problem, learned = _learn_structure(problem, modes[0])
         modes = [
             _climb(problem, problem.structure.mode(mode.linked), mode.theta)
-            for mode in distinct[:_CARRIED]
+            for mode in (learned, *modes)
         ]
     best = None
     while best is not (best := _distinct(modes)[0]):
@@ -293,6 +292,24 @@ def _starts(problem: _Problem) -> list[tuple[Parameters, float | None]]:
         return [(usual, problem.prior.theta)]
     most = problem.pairs.scope.max_links
     return [(usual, problem.link_prior.cost(int(share * most))) for share in (0.9, 0.5, 0.1, 0.01)]
+
+
+def _learn_structure(problem: _Problem, mode: Mode) -> tuple[_Problem, Mode]:
+    """Dependent fields, and a mode: learned from the certain links, of which there are then more.
+
+    A record with a rival from its own household is certain only once it is known that households
+    agree together: so that is learned in a few rounds.
+    """
+    tree = _learn_tree(problem, mode)
+    while True:
+        problem = replace(
+            problem, structure=problem.structure.dependent(problem.pairs.fields, tree)
+        )
+        mode = _climb(problem, problem.structure.mode(mode.linked), mode.theta)
+        more = _learn_tree(problem, mode)
+        if more.n_certain <= tree.n_certain:
+            return problem, mode
+        tree = more
 
 
 def _learn_tree(problem: _Problem, mode: Mode) -> Tree:
