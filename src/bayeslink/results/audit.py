@@ -1,6 +1,15 @@
-"""Precision and recall without the truth: from a random sample of pairs that people judged.
+"""How many true links, and how good the links are, from a random sample of pairs people judged.
 
-The sample is drawn by `results.audit_sample`; what is estimated rests on the judgements alone.
+The sample is drawn by `results.audit_sample`. Precision, recall and F1 among the pairs drawn from
+rest on the judgements alone. The number of true links L takes some help of the model:
+
+- *Where pairs are drawn.* A share of links has a beta prior worth at most `_HELP` verdicts that
+  agree with the model. The lower and the upper end of an interval have a prior each, as in Clopper
+  and Pearson's: where all verdicts agree, that there is no other link is possible, and that there
+  are some.
+- *Where none can be.* Beside the links found missing there are others in pairs never shown, τ times
+  as many. τ is exponential with mean `_BEYOND`: the more links the run missed where it could be
+  checked, the more are allowed for where it could not.
 """
 
 from __future__ import annotations
@@ -15,13 +24,17 @@ from typing import Any
 import numpy as np
 
 from bayeslink.errors import InputError
+from bayeslink.inference.population import population_size
 from bayeslink.judging.judgements import FILE, LINK, NONLINK, Judgements, Pair, Sample, Stratum
 from bayeslink.judging.labels import read_labels
-from bayeslink.pairs.source import Floats
+from bayeslink.pairs.source import Floats, Ints
 from bayeslink.results.audit_sample import EDGES, fingerprint
 from bayeslink.results.store import read_summary
 
 _DRAWS = 20_000
+_HELP = 10.0
+_BEYOND = 0.75
+_LOW, _MIDDLE, _HIGH = (0.1, 0.5), (0.5, 0.5), (0.5, 0.1)  # beta priors of a share of links
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +50,44 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
+class Totals:
+    """What there is in all, in pairs never shown too.
+
+    `beyond` are the links among those: no verdict speaks of them. `population` is the number of
+    people in either list or in none; None without the sizes of the lists, or where they may share
+    nobody.
+    """
+
+    links: Estimate
+    recall: Estimate
+    beyond: Estimate
+    population: Estimate | None = None
+
+    def __str__(self) -> str:
+        counts = [("true links", self.links), ("  never shown", self.beyond)]
+        if self.population is not None:
+            counts.append(("people", self.population))
+        return "\n".join(
+            [f"recall of all {self.recall}"]
+            + [
+                f"{name:<14}{e.value:>8,.0f}   95 % interval {e.lower:,.0f} to {e.upper:,.0f}"
+                for name, e in counts
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Quality:
-    """Precision, recall and F1 of links."""
+    """Precision of the links; recall and F1 among the pairs drawn from; and all there is."""
 
     precision: Estimate
     recall: Estimate
     f1: Estimate
+    totals: Totals
 
     def __str__(self) -> str:
-        return "\n".join(
-            f"{name:<10}{estimate}"
-            for name, estimate in (
-                ("precision", self.precision),
-                ("recall", self.recall),
-                ("F1", self.f1),
-            )
-        )
+        shares = (("precision", self.precision), ("recall", self.recall), ("F1", self.f1))
+        return "\n".join([*(f"{name:<14}{e}" for name, e in shares), str(self.totals)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +166,7 @@ def _stratum_line(s: JudgedStratum) -> str:
 
 def _reach(outside: Sequence[Stratum], below_w0: float | None) -> str:
     reckoned = "" if below_w0 is None else f" and hold up to {below_w0:,.1f} links by the model"
+    again = f"{_BEYOND:g}".lstrip("0")
     left_out = "".join(
         f", nor are the {s.size:,} candidates with a link probability below {EDGES[-1]:g}, where "
         f"the model expects {s.expected:,.1f} links"
@@ -138,7 +174,9 @@ def _reach(outside: Sequence[Stratum], below_w0: float | None) -> str:
     )
     return (
         "Recall is of the links among the pairs drawn from. Pairs below w0, which are no "
-        f"candidates{reckoned}, are not among them{left_out}."
+        f"candidates{reckoned}, are not among them{left_out}. Recall of all counts links in pairs "
+        f"never shown too: for each link found missing {again} on average, between none and three. "
+        "That is an assumption; of the other figures the verdicts decide."
     )
 
 
@@ -171,15 +209,31 @@ def evaluate_sample(directory: str | Path, labels: Any = None) -> SampleEvaluati
             f"the random sample in {folder} was drawn from an earlier run, with other links. "
             "Draw a new one."
         )
-    found = estimate(sample, read_labels(folder if labels is None else labels))
-    return replace(found, below_w0=read_summary(folder).get("set_aside"))
+    summary = read_summary(folder)
+    found = estimate(
+        sample,
+        read_labels(folder if labels is None else labels),
+        records=(summary["n_a"], summary["n_b"]),
+    )
+    return replace(found, below_w0=summary.get("set_aside"))
 
 
-def estimate(sample: Sample, labels: Mapping[Pair, str], *, seed: int = 1) -> SampleEvaluation:
-    """Precision, recall and F1 from the verdicts on a stratified random sample.
+def estimate(
+    sample: Sample,
+    labels: Mapping[Pair, str],
+    *,
+    records: tuple[int, int] | None = None,
+    seed: int = 1,
+) -> SampleEvaluation:
+    """Precision, recall, F1 and totals from the verdicts on a stratified random sample.
 
     Each stratum has a Jeffreys prior on its share of links; the pairs that were not judged are
-    drawn given those that were. Known links count as true.
+    drawn given those that were. Known links count as true. For the totals see the module.
+
+    Parameters
+    ----------
+    records
+        Records in A and in B: there are no more links than the fewer, and the population follows.
     """
     said: list[Counter[str]] = [Counter() for _ in sample.strata]
     ended = set()
@@ -199,41 +253,113 @@ def estimate(sample: Sample, labels: Mapping[Pair, str], *, seed: int = 1) -> Sa
             f"none of the {len(sample.pairs):,} pairs drawn at random is judged yet. "
             "Judge them first, with bayeslink review."
         )
-    quality = _quality(strata, seed)
+    quality = _quality(strata, seed, records)
     if any(s.unsure for s in strata):
         as_links = [replace(s, links=s.links + s.unsure) for s in strata]
         as_nonlinks = [replace(s, nonlinks=s.nonlinks + s.unsure) for s in strata]
-        extremes = _quality(as_links, seed), _quality(as_nonlinks, seed)
+        extremes = (_quality(as_links, seed, records), _quality(as_nonlinks, seed, records))
     else:
-        extremes = quality, quality
+        extremes = (quality, quality)
     return SampleEvaluation(quality, *extremes, tuple(strata))
 
 
-def _quality(strata: Sequence[JudgedStratum], seed: int) -> Quality:
+def _quality(
+    strata: Sequence[JudgedStratum], seed: int, records: tuple[int, int] | None
+) -> Quality:
     rng = np.random.default_rng(seed)
-    true, missed = np.zeros(_DRAWS), np.zeros(_DRAWS)
-    n_links = 0
-    for s in strata:
-        share = rng.beta(s.links + 0.5, s.nonlinks + 0.5, _DRAWS)
-        found = s.links + rng.binomial(s.stratum.size - s.links - s.nonlinks, share)
-        if not s.drawn:
-            found = np.full(_DRAWS, s.stratum.size if s.stratum.linked else 0)
-        if s.stratum.linked:
-            n_links += s.stratum.size
-            true += found
-        else:
-            missed += found
+    true, missed = _links(strata, _MIDDLE, 0.0, rng)
+    n_links = sum(s.stratum.size for s in strata if s.stratum.linked)
     return Quality(
         precision=_summary(true, np.full(_DRAWS, n_links)),
         recall=_summary(true, true + missed),
         f1=_summary(2 * true, n_links + true + missed),
+        totals=_totals(strata, records, rng),
     )
 
 
+def _links(
+    strata: Sequence[JudgedStratum],
+    prior: tuple[float, float],
+    help_: float,
+    rng: np.random.Generator,
+) -> tuple[Floats, Floats]:
+    """Draws of the true links among the run's links, and of those it missed, in the strata."""
+    true, missed = np.zeros(_DRAWS), np.zeros(_DRAWS)
+    for s in strata:
+        if not s.drawn:
+            found = np.full(_DRAWS, s.stratum.size if s.stratum.linked else 0)
+        else:
+            for_, against = _with_help(prior, s.stratum, help_)
+            share = rng.beta(s.links + for_, s.nonlinks + against, _DRAWS)
+            found = s.links + rng.binomial(s.stratum.size - s.links - s.nonlinks, share)
+        (true if s.stratum.linked else missed)[:] += found
+    return true, missed
+
+
+def _with_help(prior: tuple[float, float], stratum: Stratum, help_: float) -> tuple[float, float]:
+    """The prior, with up to `help_` more verdicts of the kind that the model expects."""
+    for_, against = prior
+    odds = (stratum.expected + 1e-9) / (stratum.size - stratum.expected + 1e-9)
+    if odds < 1:
+        return for_, max(against, min(help_, 0.5 / odds))
+    return max(for_, min(help_, 0.5 * odds)), against
+
+
+def _totals(
+    strata: Sequence[JudgedStratum], records: tuple[int, int] | None, rng: np.random.Generator
+) -> Totals:
+    """All links, those never shown too; see the module."""
+    low, middle, high = (_links(strata, prior, _HELP, rng) for prior in (_LOW, _MIDDLE, _HIGH))
+    most = math.inf if records is None else min(records)
+    # So many again as were found: not as the prior of the upper end allows for.
+    again = rng.exponential(_BEYOND, _DRAWS)
+    beyond = [
+        rng.poisson(again * missed).astype(np.float64) for missed in (low[1], middle[1], low[1])
+    ]
+    links = [
+        np.minimum(true + missed + more, most)
+        for (true, missed), more in zip((low, middle, high), beyond, strict=True)
+    ]
+    recall = [
+        _ratios(true, true + missed + more)
+        for true, missed, more in (
+            (low[0], high[1], beyond[2]),
+            (middle[0], middle[1], beyond[1]),
+            (high[0], low[1], beyond[0]),
+        )
+    ]
+    return Totals(_ends(links), _ends(recall), _ends(beyond), _population(links, records, rng))
+
+
+def _ends(draws: Sequence[Floats | Ints]) -> Estimate:
+    """An interval whose ends, and whose middle, come from draws of their own."""
+    lower, value, upper = (
+        float(np.quantile(x, q, method="inverted_cdf")) if len(x) else math.nan
+        for x, q in zip(draws, (0.025, 0.5, 0.975), strict=True)
+    )
+    return Estimate(value, lower, upper)
+
+
+def _population(
+    links: Sequence[Floats], records: tuple[int, int] | None, rng: np.random.Generator
+) -> Estimate | None:
+    """People in either list or in none; many links make few people."""
+    if records is None or _ends(links).lower < 1:
+        return None
+    sizes = [
+        population_size(*records, x[x >= 1], seed=int(rng.integers(2**32))).draws
+        for x in reversed(links)
+    ]
+    return _ends(sizes)
+
+
 def _summary(part: Floats, whole: Floats) -> Estimate:
-    some = whole > 0
-    if not some.any():
+    ratio = _ratios(part, whole)
+    if not len(ratio):
         return Estimate(math.nan, math.nan, math.nan)
-    ratio = part[some] / whole[some]
     lower, value, upper = np.quantile(ratio, (0.025, 0.5, 0.975)).tolist()
     return Estimate(value, lower, upper)
+
+
+def _ratios(part: Floats, whole: Floats) -> Floats:
+    return part[whole > 0] / whole[whole > 0]

@@ -1,13 +1,15 @@
 """A random sample of pairs to judge: which pairs, and how many from where.
 
 Candidate pairs are divided into strata by decision and link probability, and pairs are drawn at
-random within each. The model's probabilities decide how many are drawn where, hence how wide the
-intervals are, but not what is estimated: that rests on the judgements alone (`results.audit`).
+random within each. One more stratum are records without a link or a near candidate, each with its
+best pair (`results.reach`). The model's probabilities decide how many are drawn where, hence how
+wide the intervals are; what is estimated is for the judgements to say (`results.audit`).
 """
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
@@ -21,10 +23,13 @@ from bayeslink.data.id_pairs import SIDES, linked_among
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.judging.judgements import FILE, Judgements, Sample, Stratum
 from bayeslink.pairs.source import Floats, Ints
+from bayeslink.results.reach import NEAR, RECORDS
 from bayeslink.results.store import read_table
 
 SURE = 0.99  # divides the links
-EDGES = (0.1, 0.01, 0.001)  # divide the pairs not linked; none is drawn from below the last
+EDGES = (0.1, 0.01, NEAR)  # divide the pairs not linked; none is drawn from below the last
+BEST = "no candidate, best of its record"
+_MISSED = 0.01  # partners expected among the pairs of `BEST`, for which there is no probability
 
 
 def draw_sample(directory: str | Path, size: int = 200, *, seed: int = 1) -> Sample:
@@ -39,18 +44,25 @@ def draw_sample(directory: str | Path, size: int = 200, *, seed: int = 1) -> Sam
         estimates are as precise as they can be if the model's probabilities are about right.
     """
     folder = Path(directory)
+    sample = stratified(*_tables(folder), size=size, seed=seed, run=fingerprint(folder))
+    with Judgements(folder / FILE) as judgements:
+        judgements.set_sample(sample)
+    return sample
+
+
+def read_reach(folder: Path) -> pa.Table | None:
+    """The best pairs of records without a near candidate; None where the run has none."""
+    return read_table(folder, "reach") if (folder / "reach.parquet").exists() else None
+
+
+def _tables(folder: Path) -> tuple[pa.Table, pa.Table, pa.Table | None]:
     links = read_table(folder, "links")
     if links["link_probability"].null_count:
         raise InputError(
             f"{folder} is a point estimate, without probabilities to draw a sample by. "
             "Link again without --point."
         )
-    sample = stratified(
-        read_table(folder, "pairs"), links, size=size, seed=seed, run=fingerprint(folder)
-    )
-    with Judgements(folder / FILE) as judgements:
-        judgements.set_sample(sample)
-    return sample
+    return read_table(folder, "pairs"), links, read_reach(folder)
 
 
 def fingerprint(directory: Path) -> str:
@@ -64,40 +76,82 @@ def fingerprint(directory: Path) -> str:
 
 
 def stratified(
-    candidates: pa.Table, links: pa.Table, *, size: int, seed: int, run: str = ""
+    candidates: pa.Table,
+    links: pa.Table,
+    reach: pa.Table | None = None,
+    *,
+    size: int,
+    seed: int,
+    run: str = "",
 ) -> Sample:
-    """A stratified random sample of a run's candidate pairs, from its tables."""
+    """A stratified random sample of a run's pairs, from its tables."""
     if not (isinstance(size, Integral) and size >= 1):
         raise SettingsError(f"size must be a whole number from 1 up, got {size!r}.")
-    p = candidates["link_probability"].to_numpy()
-    linked = linked_among(candidates, links)
-    members = {name: rows for name, rows in _strata(p, linked).items() if len(rows)}
-    strata = [
-        Stratum(name, bool(linked[rows[0]]), len(rows), float(p[rows].sum()))
-        for name, rows in members.items()
-    ]
-    drawn_from = [s for s in strata if s.name != _BELOW]
-    numbers = allocate(
-        np.array([s.size for s in drawn_from]), np.array([s.expected for s in drawn_from]), size
-    )
+    parts = divide(candidates, links, reach)
     rng = np.random.default_rng(seed)
     drawn = [
-        (row, strata.index(s))
-        for s, n in zip(drawn_from, numbers, strict=True)
-        for row in rng.choice(members[s.name], n, replace=False)
+        (row, k)
+        for k, n in enumerate(_numbers(parts, size))
+        for row in rng.choice(parts[k].rows, n, replace=False)
     ]
     rows, stratum = rng.permutation(drawn).T  # so that a pair's place says nothing
-    known = int(pc.sum(pc.equal(links["decision"], "link")).as_py() or 0) - int(linked.sum())
+    known = int(pc.sum(pc.equal(links["decision"], "link")).as_py() or 0)
+    known -= sum(part.stratum.size for part in parts if part.stratum.linked)
+    strata = [part.stratum for part in parts]
     if known:
         strata.append(Stratum("links known before the run", True, known, float(known)))
-    ids = candidates.select(SIDES).take(rows)
+    ids = [table.select(SIDES) for table in (candidates, reach) if table is not None]
+    found = pa.concat_tables(ids, promote_options="permissive").take(rows)
     return Sample(
         run=run,
         seed=int(seed),
         strata=tuple(strata),
-        pairs=tuple(zip(*(ids[side].to_pylist() for side in SIDES), strict=True)),
+        pairs=tuple(zip(*(found[side].to_pylist() for side in SIDES), strict=True)),
         stratum=tuple(stratum.tolist()),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stratum and its pairs: rows of the candidates, and after them of the reach."""
+
+    stratum: Stratum
+    rows: Ints  # that may be drawn, each as likely as any other; fewer than `stratum.size` may be
+
+    @property
+    def guess(self) -> float:
+        """Links to expect, for deciding how many pairs to draw."""
+        few = _MISSED * self.stratum.size
+        return few if self.stratum.name == BEST else self.stratum.expected
+
+
+def divide(candidates: pa.Table, links: pa.Table, reach: pa.Table | None) -> list[Part]:
+    """The strata of a run that have any pairs."""
+    p = candidates["link_probability"].to_numpy()
+    linked = linked_among(candidates, links)
+    parts = [
+        Part(Stratum(name, bool(linked[rows[0]]), len(rows), float(p[rows].sum())), rows)
+        for name, rows in _strata(p, linked).items()
+        if len(rows)
+    ]
+    if reach is not None and len(reach):
+        records = int(reach.schema.metadata[RECORDS])
+        rows = np.arange(len(p), len(p) + len(reach))
+        parts.append(Part(Stratum(BEST, False, records, 0.0), rows))
+    return parts
+
+
+def _numbers(parts: list[Part], size: int) -> Ints:
+    """How many pairs to draw from each stratum."""
+    from_ = np.array([k for k, part in enumerate(parts) if part.stratum.name != _BELOW], np.int64)
+    numbers = np.zeros(len(parts), np.int64)
+    numbers[from_] = allocate(
+        np.array([parts[k].stratum.size for k in from_], np.int64),
+        np.array([parts[k].guess for k in from_]),
+        size,
+        np.array([len(parts[k].rows) for k in from_], np.int64),
+    )
+    return numbers
 
 
 _BELOW = f"not linked, below {EDGES[-1]:g}"
@@ -118,19 +172,21 @@ def _strata(p: Floats, linked: NDArray[np.bool_]) -> dict[str, Ints]:
     return {name: np.flatnonzero(part) for name, part in parts.items()}
 
 
-def allocate(sizes: Ints, expected: Floats, total: int) -> Ints:
+def allocate(sizes: Ints, expected: Floats, total: int, at_most: Ints | None = None) -> Ints:
     """How many pairs to draw from each stratum (Neyman's allocation, in whole pairs).
 
     Half of them are spread evenly, so that neither precision nor recall goes short if the model is
     wrong. Then every next pair goes where it lowers Σ N² σ² / n most; σ² = r (1 − r) is the
-    variance of the verdicts in a stratum with a share r of links.
+    variance of the verdicts in a stratum with a share r of links. No stratum gives more pairs than
+    it has, or `at_most` so many.
     """
     if not len(sizes):
         raise InputError("the run has no links and no candidates near one: nothing to draw from.")
+    there = sizes if at_most is None else at_most
     rate = (expected + 0.5) / (sizes + 1)  # never 0 or 1: the model may be too sure of itself
     variance = sizes.astype(float) ** 2 * rate * (1 - rate)
-    drawn = np.minimum(sizes, max(1, total // (2 * len(sizes))))
-    for _ in range(min(total, int(sizes.sum())) - int(drawn.sum())):
-        gain = np.where(drawn < sizes, variance / (drawn * (drawn + 1)), -1.0)
+    drawn = np.minimum(there, max(1, total // (2 * len(sizes))))
+    for _ in range(min(total, int(there.sum())) - int(drawn.sum())):
+        gain = np.where(drawn < there, variance / (drawn * (drawn + 1)), -1.0)
         drawn[np.argmax(gain)] += 1
     return drawn

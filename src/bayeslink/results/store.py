@@ -29,6 +29,7 @@ from bayeslink.inference.structure import DEPENDENT
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import LABELS
 from bayeslink.results import link_toml
+from bayeslink.results.reach import best_pairs
 from bayeslink.results.settings import link_arguments
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def save_run(run: Run, directory: str | Path, *, force: bool = False) -> None:
             tables["pairs"] = run.candidates()
             tables["draws"] = draw_table(run.posterior)
             tables["link_draws"] = link_draw_table(run.posterior)
+        if (reach := best_pairs(run)) is not None:
+            tables["reach"] = reach
         if run.labels is not None:
             tables["labels"] = run.labels
         for name, table in tables.items():

@@ -14,12 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bayeslink.comparing.fields import Field, exact
+from bayeslink.data.id_pairs import among
 from bayeslink.data.records import Records
 from bayeslink.errors import InputError
 from bayeslink.judging.judgements import Pair
 from bayeslink.pairs.source import Ints
 from bayeslink.results import link_toml, store
-from bayeslink.results.audit_sample import fingerprint
+from bayeslink.results.audit_sample import fingerprint, read_reach
 from bayeslink.results.settings import link_arguments
 from bayeslink.review.cases import Cases, find_cases
 
@@ -35,7 +36,7 @@ class Material:
     fields: Sequence[Field]  # compared
     further: Sequence[Field]  # not compared, only shown: blocking keys, and columns asked for
     records: tuple[Records, Records]
-    candidates: pa.Table  # pairs.parquet
+    candidates: pa.Table  # pairs.parquet, and what may be drawn beyond it
     rows: tuple[Ints, Ints]  # of the records of each candidate
     weights: Mapping[tuple[str, int], tuple[str, float]]  # by field and level: in words, in bits
     cases: Cases
@@ -113,7 +114,7 @@ def open_run(folder: Path, show: Sequence[str] = ()) -> Material:
     fields, further = arguments["fields"], _further(arguments, show)
     records = store.read_inputs(arguments, (*fields, *further))
     _check_unchanged(records, summary)
-    candidates = store.read_table(folder, "pairs").combine_chunks()
+    candidates = _with_reach(folder, store.read_table(folder, "pairs"))
     parameters = store.read_table(folder, "parameters")
     return Material(
         folder=folder,
@@ -129,6 +130,14 @@ def open_run(folder: Path, show: Sequence[str] = ()) -> Material:
         },
         cases=find_cases(candidates, store.read_links(folder)),
     )
+
+
+def _with_reach(folder: Path, candidates: pa.Table) -> pa.Table:
+    """The candidates, and after them the pairs of the random sample's reach that are none."""
+    if (reach := read_reach(folder)) is not None:
+        new = reach.filter(pa.array(~among(reach, candidates)))
+        candidates = pa.concat_tables([candidates, new.cast(candidates.schema)])
+    return candidates.combine_chunks()
 
 
 def _arguments(folder: Path) -> dict[str, Any]:
