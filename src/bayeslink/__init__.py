@@ -41,6 +41,7 @@ _PUBLIC = {
     "pool": "inference.pooling",
     "population_size": "inference.population",
     "draw_sample": "results.audit_sample",
+    "plan_sample": "results.audit_plan",
     "evaluate_sample": "results.audit",
     "changes": "results.changes",
     "export_labels": "judging.labels",
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from bayeslink.judging.labels import export_labels, read_labels
     from bayeslink.linking.link import link
     from bayeslink.results.audit import evaluate_sample
+    from bayeslink.results.audit_plan import plan_sample
     from bayeslink.results.audit_sample import draw_sample
     from bayeslink.results.changes import changes
     from bayeslink.results.evaluation import evaluate

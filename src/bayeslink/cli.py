@@ -355,17 +355,55 @@ def report(
 )
 @click.option("--no-browser", is_flag=True, help="Only print the address of the page.")
 @click.option("--log", is_flag=True, help="Print the method and the status of each request.")
-def review(run: Path, port: int, show: tuple[str, ...], no_browser: bool, log: bool) -> None:
+@click.option("--plan", is_flag=True, help="Only say how many pairs to judge, and where.")
+@click.option("--width", type=float, help="With --plan: the wanted width of the 95 % interval.")
+@click.option(
+    "--of",
+    default="links",
+    show_default=True,
+    type=click.Choice(["links", "precision", "recall"]),
+    help="With --plan: what the interval is of.",
+)
+@click.option("--draw", type=int, metavar="N", help="First draw a random sample of N pairs.")
+@click.option("--json", "as_json", is_flag=True, help="With --plan: print it machine-readable.")
+def review(
+    run: Path,
+    port: int,
+    show: tuple[str, ...],
+    no_browser: bool,
+    log: bool,
+    plan: bool,
+    width: float | None,
+    of: Any,
+    draw: int | None,
+    as_json: bool,
+) -> None:
     """Judge the uncertain cases of the run directory RUN on a page in the browser.
 
     The page is served to this machine only. Judgements are stored at once in RUN/review.sqlite.
     """
+    if plan:
+        with _progress() as progress:
+            progress("planning")
+            from bayeslink.results.audit_plan import plan_sample
+
+            planned = plan_sample(run, width, of=of)
+        if as_json:
+            _print_json(planned.as_dict())
+        else:
+            click.echo(str(planned))
+        return
+    if width is not None or as_json:
+        raise SettingsError("--width and --json are for a plan. Give --plan too.")
     with _progress() as progress:
         progress("reading the run and its files")
+        from bayeslink.results.audit_sample import draw_sample
         from bayeslink.review.material import open_run
         from bayeslink.review.server import serve
 
         material = open_run(run, show)
+        if draw is not None:
+            draw_sample(run, draw)
 
     def ready(address: str, address_for_once: str) -> None:
         click.echo(f"Review at {address}\nCtrl-C ends it; what is judged is saved.")

@@ -28,13 +28,14 @@ from bayeslink.inference.population import population_size
 from bayeslink.judging.judgements import FILE, LINK, NONLINK, Judgements, Pair, Sample, Stratum
 from bayeslink.judging.labels import read_labels
 from bayeslink.pairs.source import Floats, Ints
-from bayeslink.results.audit_sample import EDGES, fingerprint
+from bayeslink.results.audit_sample import BEST, EDGES, fingerprint
 from bayeslink.results.store import read_summary
 
 _DRAWS = 20_000
 _HELP = 10.0
 _BEYOND = 0.75
-_LOW, _MIDDLE, _HIGH = (0.1, 0.5), (0.5, 0.5), (0.5, 0.1)  # beta priors of a share of links
+_JEFFREYS = (0.5, 0.5)  # beta priors of a share of links
+_LOW, _MIDDLE, _HIGH = (0.01, 0.5), (0.2, 0.2), (0.5, 0.01)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,20 +154,35 @@ class SampleEvaluation:
             ]
         lines += ["", f"{'':<34}{'pairs':>12}{'judged':>9}{'links':>8}{'the model expects':>20}"]
         lines += [_stratum_line(s) for s in self.strata]
-        lines += ["", _reach(self.outside, self.below_w0)]
+        lines += ["", _reach(self.outside, self.below_w0), "", self._assumption()]
         return "\n".join(lines)
+
+    def _assumption(self) -> str:
+        totals = self.quality.totals
+        share = totals.beyond.value / totals.links.value if totals.links.value else 0.0
+        unseen = (
+            ""
+            if any(s.stratum.name == BEST for s in self.strata)
+            else " Of records without a candidate none was drawn."
+        )
+        return (
+            f"The true links in all, recall of all and the people rest on an assumption: there are "
+            f"links in pairs never shown, for each link found missing {_BEYOND:g} on average, "
+            f"between none and three. They are {share:.0%} of the true links here.{unseen}"
+        )
 
 
 def _stratum_line(s: JudgedStratum) -> str:
     judged = s.links + s.nonlinks
     found = f"{s.links / judged:>8.1%}" if judged else f"{'–':>8}"
-    expected = s.stratum.expected / s.stratum.size
-    return f"{s.stratum.name:<34}{s.stratum.size:>12,}{judged:>9,}{found}{expected:>20.2%}"
+    expected = f"{s.stratum.expected / s.stratum.size:>20.2%}"
+    if s.stratum.name == BEST:  # the model has no probability for them
+        expected = f"{'–':>20}"
+    return f"{s.stratum.name:<34}{s.stratum.size:>12,}{judged:>9,}{found}{expected}"
 
 
 def _reach(outside: Sequence[Stratum], below_w0: float | None) -> str:
     reckoned = "" if below_w0 is None else f" and hold up to {below_w0:,.1f} links by the model"
-    again = f"{_BEYOND:g}".lstrip("0")
     left_out = "".join(
         f", nor are the {s.size:,} candidates with a link probability below {EDGES[-1]:g}, where "
         f"the model expects {s.expected:,.1f} links"
@@ -174,9 +190,7 @@ def _reach(outside: Sequence[Stratum], below_w0: float | None) -> str:
     )
     return (
         "Recall is of the links among the pairs drawn from. Pairs below w0, which are no "
-        f"candidates{reckoned}, are not among them{left_out}. Recall of all counts links in pairs "
-        f"never shown too: for each link found missing {again} on average, between none and three. "
-        "That is an assumption; of the other figures the verdicts decide."
+        f"candidates{reckoned}, are drawn at most as the best of a record{left_out}."
     )
 
 
@@ -253,21 +267,22 @@ def estimate(
             f"none of the {len(sample.pairs):,} pairs drawn at random is judged yet. "
             "Judge them first, with bayeslink review."
         )
-    quality = _quality(strata, seed, records)
+    quality = quality_of(strata, records, seed)
     if any(s.unsure for s in strata):
         as_links = [replace(s, links=s.links + s.unsure) for s in strata]
         as_nonlinks = [replace(s, nonlinks=s.nonlinks + s.unsure) for s in strata]
-        extremes = (_quality(as_links, seed, records), _quality(as_nonlinks, seed, records))
+        extremes = quality_of(as_links, records, seed), quality_of(as_nonlinks, records, seed)
     else:
-        extremes = (quality, quality)
+        extremes = quality, quality
     return SampleEvaluation(quality, *extremes, tuple(strata))
 
 
-def _quality(
-    strata: Sequence[JudgedStratum], seed: int, records: tuple[int, int] | None
+def quality_of(
+    strata: Sequence[JudgedStratum], records: tuple[int, int] | None, seed: int = 1
 ) -> Quality:
+    """What the verdicts on these strata say."""
     rng = np.random.default_rng(seed)
-    true, missed = _links(strata, _MIDDLE, 0.0, rng)
+    true, missed = _links(strata, _JEFFREYS, 0.0, rng)
     n_links = sum(s.stratum.size for s in strata if s.stratum.linked)
     return Quality(
         precision=_summary(true, np.full(_DRAWS, n_links)),

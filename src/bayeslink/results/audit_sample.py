@@ -9,6 +9,7 @@ wide the intervals are; what is estimated is for the judgements to say (`results
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral
@@ -29,7 +30,7 @@ from bayeslink.results.store import read_table
 SURE = 0.99  # divides the links
 EDGES = (0.1, 0.01, NEAR)  # divide the pairs not linked; none is drawn from below the last
 BEST = "no candidate, best of its record"
-_MISSED = 0.01  # partners expected among the pairs of `BEST`, for which there is no probability
+_DOUBT = 0.01  # pairs that the model may have wrong, however sure it is
 
 
 def draw_sample(directory: str | Path, size: int = 200, *, seed: int = 1) -> Sample:
@@ -48,6 +49,11 @@ def draw_sample(directory: str | Path, size: int = 200, *, seed: int = 1) -> Sam
     with Judgements(folder / FILE) as judgements:
         judgements.set_sample(sample)
     return sample
+
+
+def parts_of(directory: Path) -> list[Part]:
+    """The strata of a run directory."""
+    return divide(*_tables(directory))
 
 
 def read_reach(folder: Path) -> pa.Table | None:
@@ -91,7 +97,7 @@ def stratified(
     rng = np.random.default_rng(seed)
     drawn = [
         (row, k)
-        for k, n in enumerate(_numbers(parts, size))
+        for k, n in enumerate(numbers(parts, size))
         for row in rng.choice(parts[k].rows, n, replace=False)
     ]
     rows, stratum = rng.permutation(drawn).T  # so that a pair's place says nothing
@@ -118,12 +124,6 @@ class Part:
     stratum: Stratum
     rows: Ints  # that may be drawn, each as likely as any other; fewer than `stratum.size` may be
 
-    @property
-    def guess(self) -> float:
-        """Links to expect, for deciding how many pairs to draw."""
-        few = _MISSED * self.stratum.size
-        return few if self.stratum.name == BEST else self.stratum.expected
-
 
 def divide(candidates: pa.Table, links: pa.Table, reach: pa.Table | None) -> list[Part]:
     """The strata of a run that have any pairs."""
@@ -141,13 +141,18 @@ def divide(candidates: pa.Table, links: pa.Table, reach: pa.Table | None) -> lis
     return parts
 
 
-def _numbers(parts: list[Part], size: int) -> Ints:
+def drawable(parts: Sequence[Part]) -> int:
+    """How many pairs could be drawn at most."""
+    return sum(len(part.rows) for part in parts if part.stratum.name != _BELOW)
+
+
+def numbers(parts: Sequence[Part], size: int) -> Ints:
     """How many pairs to draw from each stratum."""
     from_ = np.array([k for k, part in enumerate(parts) if part.stratum.name != _BELOW], np.int64)
     numbers = np.zeros(len(parts), np.int64)
     numbers[from_] = allocate(
         np.array([parts[k].stratum.size for k in from_], np.int64),
-        np.array([parts[k].guess for k in from_]),
+        np.array([parts[k].stratum.expected for k in from_]),
         size,
         np.array([len(parts[k].rows) for k in from_], np.int64),
     )
@@ -183,7 +188,7 @@ def allocate(sizes: Ints, expected: Floats, total: int, at_most: Ints | None = N
     if not len(sizes):
         raise InputError("the run has no links and no candidates near one: nothing to draw from.")
     there = sizes if at_most is None else at_most
-    rate = (expected + 0.5) / (sizes + 1)  # never 0 or 1: the model may be too sure of itself
+    rate = np.clip((expected + 0.5) / (sizes + 1), _DOUBT, 1 - _DOUBT)
     variance = sizes.astype(float) ** 2 * rate * (1 - rate)
     drawn = np.minimum(there, max(1, total // (2 * len(sizes))))
     for _ in range(min(total, int(there.sum())) - int(drawn.sum())):

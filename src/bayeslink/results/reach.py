@@ -72,8 +72,8 @@ def _smaller(pairs: PairSource) -> int:
     """The file with fewer records, whichever is called A."""
     if pairs.n_a != pairs.n_b:
         return int(pairs.n_b < pairs.n_a)
-    keys = pairs.tie_keys
-    return int(keys[1].min(initial=0) < keys[0].min(initial=0))
+    first = [np.sort(keys)[:1].tolist() for keys in pairs.tie_keys]
+    return int(first[1] < first[0])
 
 
 def _others(pairs: PairSource, side: int, *tables: pa.Table) -> Ints:
