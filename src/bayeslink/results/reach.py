@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NEAR = 0.001  # link probability from which a candidate is drawn as such
 RECORDS = b"records"  # in the table's metadata: of how many records those in it are a sample
 _MOST = 500  # records whose best pair is kept
-_WEIGHED = 100_000_000  # pairs weighed for that, at most
+_WEIGHED = 30_000_000  # pairs weighed for that, at most
 
 
 def best_pairs(run: Run) -> pa.Table | None:

@@ -61,9 +61,9 @@ function sample(state, acts) {
   button.addEventListener("click", () => acts.draw(Number(size.value)));
   const about = state.sample
     ? state.sample.left
-      ? [words(`${count(state.sample.left)} of ${count(state.sample.drawn)} pairs drawn are still to be judged. Estimates of precision and recall follow when all are: those judged so far may not be typical.`)]
+      ? [words(`${count(state.sample.left)} of ${count(state.sample.drawn)} pairs drawn are still to be judged. Estimates follow when all are: those judged so far may not be typical.`)]
       : [words(`All ${count(state.sample.drawn)} pairs drawn have been judged.`), element("pre", { text: state.sample.quality })]
-    : [words("The cases most worth judging are not typical. To estimate precision and recall, judge pairs drawn at random: they make a queue of their own.")];
+    : [words("The cases most worth judging are not typical. To estimate precision, recall and the number of true links, judge pairs drawn at random: they make a queue of their own.")];
   return section("Random sample", ...about, element("p", {}, element("label", {}, "Pairs ", size), " ", button));
 }
 

@@ -107,7 +107,7 @@ def test_command_line_from_files_to_evaluation(paths, tmp_path):
     assert done.exit_code == 0, done.output
     assert "links" in done.output
     names = {p.name for p in out.iterdir()}
-    tables = ("links", "parameters", "pairs", "draws", "link_draws")
+    tables = ("links", "parameters", "pairs", "reach", "draws", "link_draws")
     assert names == {*(f"{t}.parquet" for t in tables), "links.csv", "run.json", "link.toml"}
     links = pq.read_table(out / "links.parquet")
     assert pyarrow.csv.read_csv(out / "links.csv").num_rows == links.num_rows
