@@ -28,8 +28,8 @@ from bayeslink.results.reach import NEAR, RECORDS
 from bayeslink.results.store import read_table
 
 SURE = 0.99  # divides the links
-EDGES = (0.1, 0.01, NEAR)  # divide the pairs not linked; none is drawn from below the last
-BEST = "no candidate, best of its record"
+EDGES = (0.1, NEAR)  # divide the pairs not linked; none is drawn from below the last
+BEST = "no such pair, best of its record"
 _DOUBT = 0.01  # pairs that the model may have wrong, however sure it is
 
 

@@ -1,8 +1,9 @@
-"""Pairs that no run lists: the best pair of a record that has neither a link nor a near candidate.
+"""Pairs far below: the best pair of a record that has neither a link nor a near candidate.
 
-A record's partner may be where the model does not look. For a random sample of such records of the
-smaller file, each pair with a record of the other file that is not linked is weighed, and the best
-kept: `reach.parquet` in the run directory, from which pairs are drawn (`results.audit_sample`).
+Pairs of low probability are too many to draw from, and a record's partner may be where no candidate
+is. So for a random sample of such records of the smaller file the best pair is kept: its most
+probable candidate, and where it has none the pair of most weight with a record of the other file that
+is not linked. They are `reach.parquet` in the run directory; `results.audit_sample` draws from them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from bayeslink.pairs.tables import pair_table
 if TYPE_CHECKING:
     from bayeslink.linking.run import Run
 
-NEAR = 0.001  # link probability from which a candidate is drawn as such
+NEAR = 0.01  # link probability from which a candidate is drawn as such
 RECORDS = b"records"  # in the table's metadata: of how many records those in it are a sample
 _MOST = 500  # records whose best pair is kept
 _WEIGHED = 30_000_000  # pairs weighed for that, at most
@@ -47,6 +48,7 @@ def best_pairs(run: Run) -> pa.Table | None:
     chosen = free[np.argsort(pairs.tie_keys[side][free])]
     chosen = chosen[: max(1, min(_MOST, _WEIGHED // len(partners)))]
     found = _best(run, side, chosen, partners[np.argsort(pairs.tie_keys[1 - side][partners])])
+    found = _likeliest(pairs, side, candidates, found)
     weights = run.parameters.weight_of(found.levels) / np.log(2)
     nothing = np.zeros(len(found))
     columns = {"link_probability": nothing, "mc_error": nothing, "match_weight": weights}
@@ -61,6 +63,22 @@ def _best(run: Run, side: int, rows: Ints, partners: Ints) -> Pairs:
         best[k] = partners[np.argmax(run.parameters.weight_of(run.pairs.levels_of(a, b)))]
     a, b = _as_ab(side, rows, best)
     return Pairs(a, b, run.pairs.levels_of(a, b))
+
+
+def _likeliest(pairs: PairSource, side: int, candidates: pa.Table, found: Pairs) -> Pairs:
+    """The same records, those that have candidates with the most probable one."""
+    own = pairs.ids(side, (found.a, found.b)[side]).cast(pa.large_string())
+    named = candidates[SIDES[side]].cast(pa.large_string()).combine_chunks()
+    at = pc.index_in(own, value_set=named)  # the first, and they fall in probability
+    rows = at.drop_null()
+    if not len(rows):
+        return found
+    ids = candidates.select(SIDES).take(rows)
+    better = pairs.find(zip(*(ids[x].to_pylist() for x in SIDES), strict=True))
+    a, b, levels = found.a.copy(), found.b.copy(), found.levels.copy()
+    has = at.is_valid().to_numpy(zero_copy_only=False)
+    a[has], b[has], levels[has] = better.a, better.b, better.levels
+    return Pairs(a, b, levels)
 
 
 def _as_ab(side: int, own: Ints, other: Ints) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
