@@ -7,9 +7,10 @@ rest on the judgements alone. The number of true links L takes some help of the 
   agree with the model. The lower and the upper end of an interval have a prior each, as in Clopper
   and Pearson's: where all verdicts agree, that there is no other link is possible, and that there
   are some.
-- *Where none can be.* Beside the links found missing there are others in pairs never shown, τ times
-  as many. τ is exponential with mean `_BEYOND`: the more links the run missed where it could be
-  checked, the more are allowed for where it could not.
+- *Where none can be.* True pairs may be so unlike that they are never shown. They are taken to be
+  anything from none to `_NEAR` for each link found missing among candidates, and to `_FAR` for each
+  found as the best pair of a record: the more the run missed where it could be checked, the more is
+  allowed for where it could not. The lower end of the interval of L does without them.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from bayeslink.inference.population import population_size
 from bayeslink.judging.judgements import FILE, LINK, NONLINK, Judgements, Pair, Sample, Stratum
 from bayeslink.judging.labels import read_labels
 from bayeslink.pairs.source import Floats, Ints
-from bayeslink.results.audit_sample import BEST, EDGES, fingerprint
+from bayeslink.results.audit_sample import BEST, fingerprint
 from bayeslink.results.store import read_summary
 
 _DRAWS = 20_000
 _HELP = 10.0
-_BEYOND = 0.75
+_NEAR, _FAR = 1, 4
 _JEFFREYS = (0.5, 0.5)  # beta priors of a share of links
 _LOW, _MIDDLE, _HIGH = (0.01, 0.5), (0.2, 0.2), (0.5, 0.01)
 
@@ -166,9 +167,9 @@ class SampleEvaluation:
             else " Of records without a candidate none was drawn."
         )
         return (
-            f"The true links in all, recall of all and the people rest on an assumption: there are "
-            f"links in pairs never shown, for each link found missing {_BEYOND:g} on average, "
-            f"between none and three. They are {share:.0%} of the true links here.{unseen}"
+            "True links, recall of all and people rest on an assumption: there are links in pairs "
+            f"never shown, for each link found missing up to {_NEAR}, and up to {_FAR} if it was "
+            f"the best of its record. They are {share:.0%} of the true links here.{unseen}"
         )
 
 
@@ -184,7 +185,7 @@ def _stratum_line(s: JudgedStratum) -> str:
 def _reach(outside: Sequence[Stratum], below_w0: float | None) -> str:
     reckoned = "" if below_w0 is None else f" and hold up to {below_w0:,.1f} links by the model"
     left_out = "".join(
-        f", nor are the {s.size:,} candidates with a link probability below {EDGES[-1]:g}, where "
+        f", nor are the {s.size:,} candidates with a link probability {s.name[12:]}, where "
         f"the model expects {s.expected:,.1f} links"
         for s in outside
     )
@@ -282,7 +283,7 @@ def quality_of(
 ) -> Quality:
     """What the verdicts on these strata say."""
     rng = np.random.default_rng(seed)
-    true, missed = _links(strata, _JEFFREYS, 0.0, rng)
+    true, missed, _ = _links(strata, _JEFFREYS, 0.0, rng)
     n_links = sum(s.stratum.size for s in strata if s.stratum.linked)
     return Quality(
         precision=_summary(true, np.full(_DRAWS, n_links)),
@@ -297,9 +298,9 @@ def _links(
     prior: tuple[float, float],
     help_: float,
     rng: np.random.Generator,
-) -> tuple[Floats, Floats]:
-    """Draws of the true links among the run's links, and of those it missed, in the strata."""
-    true, missed = np.zeros(_DRAWS), np.zeros(_DRAWS)
+) -> tuple[Floats, Floats, Floats]:
+    """Draws of the true links among the run's links, of those it missed, of most never shown."""
+    true, missed, most = np.zeros(_DRAWS), np.zeros(_DRAWS), np.zeros(_DRAWS)
     for s in strata:
         if not s.drawn:
             found = np.full(_DRAWS, s.stratum.size if s.stratum.linked else 0)
@@ -307,8 +308,12 @@ def _links(
             for_, against = _with_help(prior, s.stratum, help_)
             share = rng.beta(s.links + for_, s.nonlinks + against, _DRAWS)
             found = s.links + rng.binomial(s.stratum.size - s.links - s.nonlinks, share)
-        (true if s.stratum.linked else missed)[:] += found
-    return true, missed
+        if s.stratum.linked:
+            true += found
+        else:
+            missed += found
+            most += found * (_FAR if s.stratum.name == BEST else _NEAR)
+    return true, missed, most
 
 
 def _with_help(prior: tuple[float, float], stratum: Stratum, help_: float) -> tuple[float, float]:
@@ -325,15 +330,13 @@ def _totals(
 ) -> Totals:
     """All links, those never shown too; see the module."""
     low, middle, high = (_links(strata, prior, _HELP, rng) for prior in (_LOW, _MIDDLE, _HIGH))
-    most = math.inf if records is None else min(records)
-    # So many again as were found: not as the prior of the upper end allows for.
-    again = rng.exponential(_BEYOND, _DRAWS)
-    beyond = [
-        rng.poisson(again * missed).astype(np.float64) for missed in (low[1], middle[1], low[1])
-    ]
+    room = math.inf if records is None else min(records)
+    # None at the lower end; at the upper, by what was found, not by what its prior allows for.
+    part = (np.zeros(_DRAWS), rng.random(_DRAWS), rng.random(_DRAWS))
+    beyond = [np.floor(u * (x[2] + 1)) for u, x in zip(part, (low, middle, low), strict=True)]
     links = [
-        np.minimum(true + missed + more, most)
-        for (true, missed), more in zip((low, middle, high), beyond, strict=True)
+        np.minimum(true + missed + more, room)
+        for (true, missed, _), more in zip((low, middle, high), beyond, strict=True)
     ]
     recall = [
         _ratios(true, true + missed + more)

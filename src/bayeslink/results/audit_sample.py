@@ -28,7 +28,7 @@ from bayeslink.results.reach import NEAR, RECORDS
 from bayeslink.results.store import read_table
 
 SURE = 0.99  # divides the links
-EDGES = (0.1, NEAR)  # divide the pairs not linked; none is drawn from below the last
+EDGES = (0.1, NEAR, 0.001)  # divide the pairs not linked; none is drawn from below
 BEST = "no such pair, best of its record"
 _DOUBT = 0.01  # pairs that the model may have wrong, however sure it is
 
@@ -124,14 +124,22 @@ class Part:
     stratum: Stratum
     rows: Ints  # that may be drawn, each as likely as any other; fewer than `stratum.size` may be
 
+    @property
+    def drawn_from(self) -> bool:
+        return not self.stratum.name.startswith(_BELOW)
+
 
 def divide(candidates: pa.Table, links: pa.Table, reach: pa.Table | None) -> list[Part]:
-    """The strata of a run that have any pairs."""
+    """The strata of a run that have any pairs.
+
+    Where there is a reach, pairs below `NEAR` are drawn from that only.
+    """
+    edges = EDGES if reach is None else EDGES[: EDGES.index(NEAR) + 1]
     p = candidates["link_probability"].to_numpy()
     linked = linked_among(candidates, links)
     parts = [
         Part(Stratum(name, bool(linked[rows[0]]), len(rows), float(p[rows].sum())), rows)
-        for name, rows in _strata(p, linked).items()
+        for name, rows in _strata(p, linked, edges).items()
         if len(rows)
     ]
     if reach is not None and len(reach):
@@ -143,36 +151,36 @@ def divide(candidates: pa.Table, links: pa.Table, reach: pa.Table | None) -> lis
 
 def drawable(parts: Sequence[Part]) -> int:
     """How many pairs could be drawn at most."""
-    return sum(len(part.rows) for part in parts if part.stratum.name != _BELOW)
+    return sum(len(part.rows) for part in parts if part.drawn_from)
 
 
 def numbers(parts: Sequence[Part], size: int) -> Ints:
     """How many pairs to draw from each stratum."""
-    from_ = np.array([k for k, part in enumerate(parts) if part.stratum.name != _BELOW], np.int64)
-    numbers = np.zeros(len(parts), np.int64)
-    numbers[from_] = allocate(
+    from_ = np.array([k for k, part in enumerate(parts) if part.drawn_from], np.int64)
+    found = np.zeros(len(parts), np.int64)
+    found[from_] = allocate(
         np.array([parts[k].stratum.size for k in from_], np.int64),
         np.array([parts[k].stratum.expected for k in from_]),
         size,
         np.array([len(parts[k].rows) for k in from_], np.int64),
     )
-    return numbers
+    return found
 
 
-_BELOW = f"not linked, below {EDGES[-1]:g}"
+_BELOW = "not linked, below"
 
 
-def _strata(p: Floats, linked: NDArray[np.bool_]) -> dict[str, Ints]:
+def _strata(p: Floats, linked: NDArray[np.bool_], edges: tuple[float, ...]) -> dict[str, Ints]:
     """Rows of the candidates in each stratum, by its name."""
     parts = {
         f"links, {SURE:g} and above": linked & (p >= SURE),
         f"links, below {SURE:g}": linked & (p < SURE),
-        f"not linked, {EDGES[0]:g} and above": ~linked & (p >= EDGES[0]),
+        f"not linked, {edges[0]:g} and above": ~linked & (p >= edges[0]),
         **{
             f"not linked, {low:g} to {high:g}": ~linked & (p >= low) & (p < high)
-            for high, low in pairwise(EDGES)
+            for high, low in pairwise(edges)
         },
-        _BELOW: ~linked & (p < EDGES[-1]),
+        f"{_BELOW} {edges[-1]:g}": ~linked & (p < edges[-1]),
     }
     return {name: np.flatnonzero(part) for name, part in parts.items()}
 

@@ -1,9 +1,10 @@
 """Pairs far below: the best pair of a record that has neither a link nor a near candidate.
 
-Pairs of low probability are too many to draw from, and a record's partner may be where no candidate
-is. So for a random sample of such records of the smaller file the best pair is kept: its most
-probable candidate, and where it has none the pair of most weight with a record of the other file that
-is not linked. They are `reach.parquet` in the run directory; `results.audit_sample` draws from them.
+Pairs of low probability are too many to draw from, and a record's partner may be where no
+candidate is. So for a random sample of such records of the smaller file the best pair is kept: the
+most probable candidate, and where there is none the pair of most weight with a record of the other
+file that is not linked. They are `reach.parquet` in the run directory, and `results.audit_sample`
+draws from them.
 """
 
 from __future__ import annotations

@@ -44,20 +44,16 @@ def enumerated(prior, prior_again):
         1 + k: stats.betabinom.pmf(k, 3, 1 + prior_again[0], 2 + max(prior_again[1], 1.0))
         for k in range(4)
     }
-    rate = 1 / 0.75  # Poisson with an exponential mean is geometric
-    again = {
-        k: sum(p * rate / (rate + m) * (m / (rate + m)) ** k for m, p in base.items())
-        for k in range(200)
-    }
-    links = np.zeros(300)
-    if prior == prior_again:
-        for (t, x), (m, y), k in itertools.product(true.items(), missed.items(), range(200)):
-            links[t + m + k] += x * y * rate / (rate + m) * (m / (rate + m)) ** k
-    else:
-        for (t, x), (m, y), (k, z) in itertools.product(
-            true.items(), missed.items(), again.items()
-        ):
-            links[t + m + k] += x * y * z
+    again = {k: sum(p / (m + 1) for m, p in base.items() if k <= m) for k in range(6)}
+    if prior == audit._LOW:
+        again = {0: 1.0}
+    links = np.zeros(20)
+    for (t, x), (m, y) in itertools.product(true.items(), missed.items()):
+        if prior == audit._MIDDLE:  # one for each link missed at most, all numbers alike
+            links[t + m : t + 2 * m + 1] += x * y / (m + 1)
+        else:
+            for k, z in again.items():
+                links[t + m + k] += x * y * z
     return links, np.array(list(again.values()))
 
 
@@ -118,8 +114,11 @@ WORLDS = {  # true shares in the strata, and of records without a candidate
 }
 
 
-def tables(is_link_best, rng):
-    """Candidates and links, and the best pair of 500 of 2,000 records without a candidate."""
+def tables(rng):
+    """Candidates and links, and the best pair of 500 of 5,000 records.
+
+    3,000 of these have one candidate each, below .01, and 2,000 have none.
+    """
     p = np.repeat(SHOWN, SIZES)
     n = len(p)
     ids = {"id_a": [f"A{k}" for k in range(n)], "id_b": [f"B{k}" for k in range(n)]}
@@ -127,9 +126,9 @@ def tables(is_link_best, rng):
     links = candidates.filter(pa.array(p > 0.5)).append_column(
         "decision", pa.array(["link"] * int((p > 0.5).sum()))
     )
-    kept = n + rng.choice(len(is_link_best), 500, replace=False)
+    kept = n - SIZES[-1] + rng.choice(5000, 500, replace=False)
     best = pa.table({"id_a": [f"A{k}" for k in kept], "id_b": [f"B{k}" for k in kept]})
-    return candidates, links, best.replace_schema_metadata({reach.RECORDS: "2000"})
+    return candidates, links, best.replace_schema_metadata({reach.RECORDS: "5000"})
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -142,7 +141,7 @@ def test_intervals_of_the_links_hold_whatever_the_model(world, monkeypatch):
         is_link = rng.random(sum(SIZES)) < np.repeat(shares, SIZES)
         best = rng.random(2000) < share_best
         truth = np.concatenate([is_link, best])
-        sample = audit_sample.stratified(*tables(best, rng), size=300, seed=seed)
+        sample = audit_sample.stratified(*tables(rng), size=300, seed=seed)
         labels = {pair: "link" if truth[int(pair[0][1:])] else "nonlink" for pair in sample.pairs}
         totals = audit.estimate(sample, labels, records=(9000, 9000)).quality.totals
         n_true, recall = truth.sum(), is_link[:2300].sum() / truth.sum()
@@ -200,7 +199,12 @@ def test_the_best_pair_of_records_without_a_candidate(run, simulated):
     assert int(found.schema.metadata[reach.RECORDS]) == len(found)
     free = sorted(set(everyone[1]) - set(links[other].to_pylist()))
     some = found[:20]
+    likeliest = {row[own]: row["match_weight"] for row in table.to_pylist()[::-1]}
+    assert likeliest.keys() & set(some[own].to_pylist())
     for record, weight in zip(some[own].to_pylist(), some["match_weight"].to_pylist(), strict=True):
+        if record in likeliest:
+            assert weight == pytest.approx(likeliest[record])
+            continue
         pairs = [(record, x) if side == 0 else (x, record) for x in free]
         weights = run.parameters.weight_of(run.pairs.find(pairs).levels) / np.log(2)
         assert weight == pytest.approx(weights.max())
