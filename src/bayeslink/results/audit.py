@@ -34,7 +34,7 @@ from bayeslink.results.store import read_summary
 
 _DRAWS = 20_000
 _HELP = 10.0
-_NEAR, _FAR = 1, 4
+_NEAR, _FAR = 1, 5
 _JEFFREYS = (0.5, 0.5)  # beta priors of a share of links
 _LOW, _MIDDLE, _HIGH = (0.01, 0.5), (0.2, 0.2), (0.5, 0.01)
 
