@@ -24,9 +24,9 @@ from bayeslink.inference.model import Priors
 from bayeslink.pairs.source import Floats, Ints
 from bayeslink.pairs.vectors import distinct_vectors
 
-PRIOR_PAIRS = 2.0  # what the prior of h is worth: half as if independent, half flat
+PRIOR_PAIRS = 1.0  # what the prior of h is worth: half as if independent, half flat
 _SPREAD = 1.0  # standard deviation of log r around its mean, before any link is seen
-_LEVELS = 0.5  # of the fields' own priors, for levels given that a field is wrong
+_LEVELS = 0.2  # of the fields' own priors, for levels given that a field is wrong
 
 
 @dataclass(frozen=True, slots=True)
