@@ -131,7 +131,7 @@ def two_way(levels: NDArray[np.uint8], counts: Ints, fields: Sequence[Field]) ->
 
 
 def _grow(tables: Ints, margins: Sequence[Floats], fields: Sequence[Field]) -> list[Dependence]:
-    """The spanning tree of largest gain, grown from the field with the largest one."""
+    """The tree, grown from a field of the largest gain by the largest gain of those left."""
     n = len(fields)
     edges = {
         (j, k): _depend(j, k, tables[k, j, : fields[k].n_levels + 1], margins[j])
@@ -139,17 +139,14 @@ def _grow(tables: Ints, margins: Sequence[Floats], fields: Sequence[Field]) -> l
         for k in range(n)
         if j != k
     }
-    gain = np.zeros((n, n))
-    for (j, k), edge in edges.items():
-        gain[j, k] = gain[k, j] = max(gain[k, j], edge.gain)
-    inside = [int(gain.max(1).argmax())]
+    inside = [max(edges, key=lambda jk: edges[jk].gain)[1]]
     grown = []
     while len(inside) < n:
         outside = [j for j in range(n) if j not in inside]
-        j, k = max(((j, k) for j in outside for k in inside), key=lambda jk: gain[jk])
-        if edges[j, k].gain > _GAIN:
-            grown.append(edges[j, k])
-        inside.append(j)
+        edge = max((edges[j, k] for j in outside for k in inside), key=lambda edge: edge.gain)
+        if edge.gain > _GAIN:
+            grown.append(edge)
+        inside.append(edge.field)
     return grown
 
 
@@ -207,16 +204,24 @@ def _margin(counts: Ints, n_levels: int) -> Floats:
 
 
 def _depend(field: int, on: int, table: Ints, margin: Floats) -> Dependence:
-    """The law of a field given another, from their joint counts [other, field]."""
+    """The law of a field given another, from their joint counts [other, field].
+
+    What the counts are held against is the field's law in the same pairs: records whose link is
+    certain are not quite like all others. Only the ratio is carried over to all pairs.
+    """
     used = np.flatnonzero(margin > 0)
-    seen, law = table[1:, used].astype(np.float64), margin[used]
-    independent = float((seen @ np.log(law)).sum())
-    gains = [_evidence(seen, strength * law) - independent for strength in _STRENGTHS]
+    seen = table[1:, used].astype(np.float64)
+    here = seen.sum(0) + 0.5
+    here /= here.sum()
+    independent = float((seen @ np.log(here)).sum())
+    gains = [_evidence(seen, strength * here) - independent for strength in _STRENGTHS]
     best = int(np.argmax(gains))
     strength = float(_STRENGTHS[best])
+    given = (seen + strength * here) / (seen.sum(1, keepdims=True) + strength)
+    law = margin[used] * given / here
     log_u = np.zeros((len(table), len(margin)))
-    log_u[0, used] = np.log(law)
-    log_u[1:, used] = np.log((seen + strength * law) / (seen.sum(1, keepdims=True) + strength))
+    log_u[0, used] = np.log(margin[used])
+    log_u[1:, used] = np.log(law / law.sum(1, keepdims=True))
     return Dependence(field, on, strength, float(gains[best]), log_u)
 
 
