@@ -381,6 +381,19 @@ def test_a_list_that_is_not_the_scope_is_refused():
 # --- reuse ------------------------------------------------------------------------------------
 
 
+class Additive:
+    """Weights that add up over fields."""
+
+    def __init__(self, weights):
+        self.bound = weights
+
+    def bound_above(self, threshold, counts):
+        return self.bound
+
+    def weight_of(self, levels):
+        return sum_weights(self.bound, levels)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_reused_candidates_miss_nothing(engine):
     rng = np.random.default_rng(5)
@@ -393,7 +406,7 @@ def test_reused_candidates_miss_nothing(engine):
         for _ in range(4):
             weights = weights + rng.uniform(-0.5, 0.5) * np.sign(weights)
             threshold += rng.uniform(-1, 1)
-            pairs, w = candidates.above(weights, threshold)
+            pairs, w = candidates.above(Additive(weights), threshold)
             fresh = source.pairs_above(weights, threshold)
             assert (pairs.a.tolist(), pairs.b.tolist()) == (fresh.a.tolist(), fresh.b.tolist())
             assert (w > threshold).all()
@@ -410,7 +423,7 @@ def test_candidates_are_really_reused():
     weights = np.array([[0, -3, -1, 1, 3], [0, -2, 2, 0, 0]], float)
     candidates = Candidates(source, slack=2.0)
     for shift in (0, 0.2, 0.4, -0.3):
-        candidates.above(weights + 0.1 * shift, 1.0)
+        candidates.above(Additive(weights + 0.1 * shift), 1.0)
     assert candidates.searches == 1
-    candidates.above(weights, -3.0)
+    candidates.above(Additive(weights), -3.0)
     assert candidates.searches == 2

@@ -35,6 +35,7 @@ def link_again(problem, folder, *, left_out=()):
         *(folder / "a.csv", folder / "b.csv", problem.fields),
         block=problem.block,
         prior=problem.prior,
+        structure="independent",
         w0=-np.inf,
         draws=10,
         tune=10,

@@ -16,8 +16,11 @@ import bayeslink as bl
 from bayeslink.inference import layout as layouts
 from bayeslink.inference import sampler
 from bayeslink.inference.layout import Layout
+from bayeslink.inference.model import Priors
+from bayeslink.inference.structure import Structure
+from bayeslink.kernels import births, moves, random, sampling
 from bayeslink.kernels import matchings as listing
-from bayeslink.kernels import moves, random, sampling
+from bayeslink.pairs.source import Pairs
 from tests.exact.problems import (
     Problem,
     TinyFiles,
@@ -270,20 +273,41 @@ def single_chance(p, state, e):
     linked = np.isin(order, list(state))
     none, no_rows = np.zeros(0, np.int32), np.zeros(1, np.int64)
     shape, n = p.log_m.shape, len(order)
-    zeros, probability = np.zeros(shape, np.int64), np.zeros(n)
+    probability = np.zeros(n)
+    priors = Priors(np.ones(shape), np.ones(shape), p.log_m != 0)
+    structure = Structure(priors, np.full(shape, n))
+    vectors = layouts.describe_vectors(structure, np.vstack([0 * p.levels[:1], p.levels]))
+    pattern, n_patterns = p.pattern[order] + np.int32(1), len(vectors.levels)
     graph = sampling.Graph(
-        p.levels, p.pattern[order], n, no_rows, none, none, none, no_rows, no_rows, none, none
-    )
-    model = sampling.Model(np.ones(shape), np.ones(shape), p.log_m != 0, zeros + n, zeros)
+        pattern, n, no_rows, none, none, none, no_rows, no_rows, none, none
+    )  # fmt: skip
+    nothing = Pairs(none, none, np.zeros((0, shape[0]), np.uint8))
+    model = layouts._model(structure, (nothing, nothing, nothing))
     draw = np.zeros(1, np.int64), np.zeros(1), np.zeros((1, *shape)), np.zeros((1, *shape))
+    rest = np.zeros((shape[0], 1)), np.zeros(shape[0]), np.zeros(shape)
     sampling.run_sweeps(
-        1, 2, 3, 1, 0, graph, model, sampling.Prior(p.log_prior, p.step_cost),
-        p.log_m.copy(), p.log_u.copy(), sampling.Links(linked, no_rows[:0], none, none),
-        p.n_elsewhere + len(state),
+        1, 2, 3, 1, 0, vectors, graph, model, sampling.Prior(p.log_prior, p.step_cost),
+        sampling.State(p.log_m.copy(), p.log_u.copy(), *rest), np.zeros(n_patterns, np.int64),
+        sampling.Links(linked, no_rows[:0], none, none), no_births(n_patterns, pattern),
+        births.Far(np.zeros((0, 2), np.int32), none, np.zeros(0), 0), p.n_elsewhere + len(state),
         sampling.Output(*draw, probability, np.zeros(n), np.zeros(n), 1),
     )  # fmt: skip
     assert linked[0] == (uniforms(1, 2, 3, 0)() < probability[0])
     return probability[0]
+
+
+def no_births(n_patterns, pattern):
+    """No pairs but edges, and no records that they share."""
+    no, no_pairs = np.zeros(0, np.int32), np.zeros((0, 2), np.int32)
+    size = np.zeros(1, np.int64)
+    loose = births.Loose(np.zeros((0, 5), np.int64), np.zeros(0), size)
+    return sampling.Unlisted(
+        births.Records(size, no, no_pairs, pattern, np.zeros(0, np.bool_)),
+        births.Low(no_pairs, np.zeros(n_patterns + 1, np.int64), 1.0, 0, no_pairs),
+        loose,
+        loose,
+        births.Ended(np.zeros((0, 4), np.int64), size),
+    )
 
 
 def uniforms(*key):
@@ -316,8 +340,8 @@ def plain_view(blocks, layout, log_prior, log_m, log_u):
     p = Problem(
         row=row[layout.candidate],
         column=column[layout.candidate],
-        pattern=layout.graph.edge_pattern,
-        levels=layout.graph.patterns,
+        pattern=layout.graph.edge_pattern - 1,  # the first is no pair's
+        levels=layout.vectors.levels[1:],
         log_m=log_m,
         log_u=log_u,
         n_elsewhere=len(blocks.known),
@@ -346,15 +370,14 @@ def test_sweeps_do_what_the_plain_version_does(prior, monkeypatch):
     for number in range(12):
         files = random_files(rng, PRIORS[prior])
         blocks, chain = files.blocks, number % 3
-        layout = Layout.of(blocks)
-        table = sampler._prior_table(blocks, layout, files.prior)
+        layout = Layout.of(blocks, restricted=True)
+        table = sampler._prior_table(blocks, layout, files.prior, restricted=True)
         linked = sampler._start(blocks, layout, chain, seed)
-        draws = sampler._run(
-            layout, table, linked, chain, seed, tune, n_draws, 1, lambda done: None
-        )
+        this = sampler._Chain(blocks, layout, None, table, linked, chain, seed, n_draws)
+        draws = this.run(tune, n_draws, 1, lambda done: None)
         seen = {kind: n + layout.kinds[kind] for kind, n in seen.items()}
 
-        log_m, log_u = sampler._parameters(layout, linked)
+        log_m, log_u, *_ = sampler._parameters(blocks, layout, linked)
         p, *kinds = plain_view(blocks, layout, table.log_prior, log_m, log_u)
         state = frozenset(np.flatnonzero(linked).tolist())
         (alpha_m, alpha_u), used = files.alphas, files.alphas[0] > 0
@@ -422,7 +445,9 @@ def tiny_files(prior, blocked):
 def check_posterior(files, draws):
     """Sample, and compare link probabilities, the law of L and the means of m and u."""
     probability, n_links, means = files.exact
-    post = sampler.sample(files.blocks, prior=files.prior, draws=draws, tune=100, seed=5)
+    post = sampler.sample(
+        files.blocks, prior=files.prior, restricted=True, draws=draws, tune=100, seed=5
+    )
     candidates = post.blocks.candidates
     pairs = list(zip(candidates.a.tolist(), candidates.b.tolist(), strict=True))
     assert sorted(pairs) == sorted(probability)

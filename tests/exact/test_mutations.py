@@ -30,6 +30,7 @@ SINGLE = MOVES + "test_the_draw_of_a_single_pair_is_its_conditional[overlap]"
 LISTED = MOVES + "test_listed_matchings_are_all_there_are[penalty-small_problems-200]"
 SWEEPS = MOVES + "test_sweeps_do_what_the_plain_version_does[overlap]"
 POSTERIOR = MOVES + "test_the_sampler_draws_from_the_exact_posterior"  # [prior-blocked-listed]
+ALL_PAIRS = "tests/statistical/test_all_pairs.py::test_the_posterior_is_that_of_all_pairs"
 STREAMS = "tests/exact/test_random.py::test_no_two_keys_share_a_stream"
 GAMMA = "tests/exact/test_random.py::test_logs_of_gamma_numbers[0.3]"
 TABLE_1 = "tests/paper/test_table1.py::test_penalized_column_from_the_printed_counts"
@@ -122,25 +123,21 @@ BUGS = {
     # --- m and u
     "u from the candidate pairs only": bug(
         "inference/layout.py", POSTERIOR + "[penalty-False-250]",
-        "        counts = pairs.level_counts().counts\n",
-        "        counts = pairs.level_counts().counts\n"
-        "        counts = sum(\n"
-        "            count_levels(some.levels, counts.shape[1])\n"
-        "            for some in (candidates, blocks.known)\n"
-        "        )\n",
+        "all_counts = at_least(counts, sum(of_listed[1:], of_listed[0]))",
+        "all_counts = sum(of_listed[1:], of_listed[0])",
     ),
     # Where all blocks are drawn jointly this one leaves both marginals right, of C and of m and u:
     # C and the m and u of every other sweep form a correct chain of their own.
     "m and u from the links of the sweep before": bug(
         "kernels/sampling.py", SWEEPS,
-        "    counts = np.empty(len(graph.patterns), np.int64)\n",
-        "    counts = np.zeros(len(graph.patterns), np.int64)\n"
+        "    counts = np.empty(n_patterns, np.int64)\n",
+        "    counts = known.copy()\n"
         "    for e in range(len(links.linked)):\n"
         "        counts[graph.edge_pattern[e]] += links.linked[e]\n",
         "        n_links = sweep_blocks(\n",
         "        stale = counts.copy()\n        n_links = sweep_blocks(\n",
-        "draw_parameters(model, graph.patterns, counts,",
-        "draw_parameters(model, graph.patterns, stale,",
+        "draw_parameters(model, vectors, counts, levels, shape, key, rng, state)\n        if",
+        "draw_parameters(model, vectors, stale, levels, shape, key, rng, state)\n        if",
     ),
     "α − 1 in the draws of m": bug(
         "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
@@ -153,18 +150,79 @@ BUGS = {
     ),
     "known links not among the counts": bug(
         "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
-        "levels[j, h] = model.known_counts[j, h]", "levels[j, h] = 0",
+        "counts[g] = known[g]", "counts[g] = 0",
     ),
     "missing counted as disagreement": bug(
         "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
-        "levels[j, patterns[g, j]] += counts[g]", "levels[j, max(1, patterns[g, j])] += counts[g]",
+        "levels[j, vectors.levels[g, j]] += counts[g]",
+        "levels[j, max(1, vectors.levels[g, j])] += counts[g]",
     ),
     "missing weighted as disagreement": bug(
         "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
-        "            if patterns[g, j] > 0:\n"
-        "                w += log_m[j, patterns[g, j]] - log_u[j, patterns[g, j]]\n",
-        "            level = max(1, patterns[g, j])\n"
-        "            w += log_m[j, level] - log_u[j, level]\n",
+        "            if h == 0:\n                continue\n            if model.by_errors:\n",
+        "            h = max(1, h)\n            if model.by_errors:\n",
+    ),
+    # --- links of pairs that no sweep visits
+    "births weighed by the links there are, not one more": bug(
+        "kernels/births.py", ALL_PAIRS + "[low-independent-penalty]",
+        "not accept * (n + 1) * step_cost[n_links] < total",
+        "not accept * n * step_cost[n_links] < total",
+    ),
+    "deaths at the cost of one more link": bug(
+        "kernels/births.py", ALL_PAIRS + "[low-independent-overlap]",
+        "uniform(rng) * total < n * step_cost[n_links - 1]",
+        "uniform(rng) * total < n * step_cost[n_links]",
+    ),
+    "candidates of a taken record are not barred": bug(
+        "kernels/births.py", ALL_PAIRS + "[some-independent-penalty]",
+        "            edge_pattern[records.edges[k]] = BARRED\n", "            pass\n",
+    ),
+    "records in a swept link taken for free": bug(
+        "kernels/births.py", ALL_PAIRS + "[some-independent-penalty]",
+        "            if linked[edges[k]]:\n                return False\n",
+        "            pass\n",
+    ),
+    "pairs freed though the other end is taken": bug(
+        "kernels/births.py", ALL_PAIRS + "[some-independent-penalty]",
+        "if not (records.taken[records.ends[e, 0]] or records.taken[records.ends[e, 1]]):",
+        "if True:",
+    ),
+    "proposals taken for uniform": bug(
+        "inference/far.py", ALL_PAIRS + "[none-independent-penalty]",
+        "(1.0 if field == ANY else levels[:, field] == level)", "1.0",
+    ),
+    "listed pairs proposed as far ones too": bug(
+        "inference/far.py", ALL_PAIRS + "[few-independent-penalty]",
+        "return ~(listed | self._known_a", "return ~(self._known_a",
+    ),
+    "links elsewhere do not inform m and u": bug(
+        "kernels/sampling.py", ALL_PAIRS + "[low-independent-penalty]",
+        "        counts[links_low.links[k, 2]] += 1\n",
+        "        counts[links_low.links[k, 2]] += 0\n",
+    ),
+    # --- which fields are wrong, and which go together
+    "which fields are wrong not normalised": bug(
+        "kernels/sampling.py", ALL_PAIRS + "[all-dependent-penalty]",
+        "w = state.log_h[vectors.n_missing[g], e] - constants[vectors.seen_set[g], e]",
+        "w = state.log_h[vectors.n_missing[g], e]",
+    ),
+    "h not by the number of fields missing": bug(
+        "kernels/sampling.py", ALL_PAIRS + "[all-dependent-penalty]",
+        "shape_h[vectors.n_missing[g], vectors.n_wrong[g]] += counts[g]",
+        "shape_h[0, vectors.n_wrong[g]] += counts[g]",
+    ),
+    "steps in log r always taken": bug(
+        "kernels/sampling.py", ALL_PAIRS + "[all-dependent-overlap]",
+        "if not np.log(1.0 - uniform(rng)) < after - before:", "if uniform(rng) < -1.0:",
+    ),
+    "tree left out of the weights": bug(
+        "kernels/sampling.py", ALL_PAIRS + "[all-dependent-penalty]",
+        "            w -= vectors.fixed_log_u[g]\n", "",
+    ),
+    "u of dependent fields counted twice": bug(
+        "kernels/sampling.py", ALL_PAIRS + "[all-dependent-penalty]",
+        "                if model.free[j]:\n                    w -= state.log_u[j, h]",
+        "                if True:\n                    w -= state.log_u[j, h]",
     ),
     # --- probabilities
     "expectations not normalised: joint draw": bug(

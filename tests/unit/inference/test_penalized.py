@@ -8,7 +8,7 @@ import pytest
 import bayeslink as bl
 from bayeslink.engines.local import LocalPairs
 from bayeslink.errors import BayeslinkError, SettingsError
-from bayeslink.inference import penalized
+from bayeslink.inference import penalized, structure
 from bayeslink.inference.model import Parameters, Priors, log_density, posterior_mode
 from bayeslink.pairs.source import count_levels
 from tests import oracles
@@ -134,7 +134,7 @@ def test_counts_that_contradict_the_links_are_refused(pairs, monkeypatch):
     monkeypatch.setattr(type(pairs), "level_counts", lambda self: broken)
     with pytest.raises(BayeslinkError, match="counts should hold every pair listed"):
         bl.fit_penalized(pairs, theta=5.0)
-    monkeypatch.setattr(penalized, "other_counts", lambda counts, linked: counts - linked)
+    monkeypatch.setattr(structure, "other_counts", lambda counts, linked: counts - linked)
     with pytest.raises(BayeslinkError, match="not a finite number"):
         bl.fit_penalized(pairs, theta=5.0)
 

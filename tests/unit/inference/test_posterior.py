@@ -71,7 +71,7 @@ def test_link_probabilities_list_every_candidate(posterior):
         i = row[ids[0][a], ids[1][b]]
         assert table["link_probability"][i] == posterior.probability[e]
         assert table["mc_error"][i] == posterior.error[e]
-        assert table["block"][i] == blocks.block[e]
+        assert table["block"][i] == (blocks.block[e] if blocks.block[e] >= 0 else None)
         levels = [table[f"gamma_{f.name}"][i] for f in FIELDS]
         assert levels == blocks.candidates.levels[e].tolist()
         bits = sum(math.log2(m[j, h] / u[j, h]) for j, h in enumerate(levels) if h)

@@ -13,7 +13,7 @@ from bayeslink.inference import posthoc
 from bayeslink.inference.assignment import assign
 from bayeslink.inference.model import Parameters
 from bayeslink.inference.posthoc import CEILING, MAX_PAIRS, STEP
-from bayeslink.inference.rivals import expected_above, expected_by_weight
+from bayeslink.inference.rivals import expected_by_weight
 from bayeslink.pairs.source import Pairs
 from tests import oracles
 
@@ -207,15 +207,18 @@ def test_every_pair_is_kept_if_all_fit(case, monkeypatch):
 
 
 def test_no_more_pairs_are_listed_than_a_few_a_record(case, monkeypatch):
-    """Down to odds of exp(−STEP), and step by step further while it is not too many."""
-    monkeypatch.setattr(posthoc, "_FEW", 0)
-    for w0 in (14.0 - 4 * STEP, 14.0 - 8 * STEP):
-        most = expected_above(case.pairs, case.fit.parameters.log_weights, w0)
-        monkeypatch.setattr(posthoc, "LISTED", most / (40 + 55))
-        blocks = case.blocks(theta=14.0, max_pairs=10**9)
-        assert blocks.w0 == w0
-        assert set(listed(blocks)) == case.above(w0)
-        assert "too many pairs" in blocks.why
+    """Down to where more would be expected; those that are no candidates are kept besides."""
+    monkeypatch.setattr(posthoc, "LISTED", 0)
+    w, n = expected_by_weight(case.pairs, case.fit.parameters)
+    for a_record in (1.0, 4.0):
+        monkeypatch.setattr(posthoc, "LISTED_A_RECORD", a_record)
+        blocks = case.blocks(theta=14.0, max_pairs=5)
+        floor = max(x for x in w if n[w >= x].sum() > a_record * (40 + 55))
+        assert blocks.listed_to == floor
+        low = set(zip(blocks.low.a.tolist(), blocks.low.b.tolist(), strict=True))
+        assert low
+        assert not low & set(listed(blocks))
+        assert low | set(listed(blocks)) == case.above(floor)
 
 
 def test_pairs_nearly_as_good_as_the_fit_stay_in_whatever_the_budget(case):
@@ -281,13 +284,12 @@ def test_set_aside_is_summed_over_the_pairs_that_can_be_listed_and_estimated_bel
     blocks = case.blocks(2.0)
     whole = sum(math.exp(w - THETA) for w in case.weights.values() if w <= 2.0)
     assert blocks.set_aside() == pytest.approx(whole)
-    monkeypatch.setattr(posthoc, "_FEW", 0)
-    w, n = expected_by_weight(case.pairs, case.fit.parameters.log_weights)
+    monkeypatch.setattr(posthoc, "LISTED", 0)
+    w, n = expected_by_weight(case.pairs, case.fit.parameters)
     for a_record in (0.0, 1.0, 4.0):
-        monkeypatch.setattr(posthoc, "_ASIDE", a_record)
-        above = [x for x in w if n[w >= x].sum() <= a_record * (40 + 55)]
-        floor = max(x for x in w if x not in above)
-        estimated = (n * np.exp(w - THETA))[w <= min(floor, 2.0)].sum()
+        monkeypatch.setattr(posthoc, "LISTED_A_RECORD", a_record)
+        floor = min(2.0, max(x for x in w if n[w >= x].sum() > a_record * (40 + 55)))
+        estimated = (n * np.exp(w - THETA))[w <= floor].sum()
         counted = sum(math.exp(x - THETA) for x in case.weights.values() if floor < x <= 2.0)
         assert case.blocks(2.0).set_aside() == pytest.approx(estimated + counted, rel=1e-9)
 

@@ -39,9 +39,9 @@ def test_expected_number_of_pairs(usual, monkeypatch, grid, within):
     n = [pairs.n_pairs * math.prod(shares[j, h] for j, h in enumerate(kind)) for kind in kinds]
     w = sum_weights(weights, np.array(kinds, np.uint8))
     for threshold in (-100.0, -3.456, 0.123, 3.21, 50.0):
-        found = expected_above(pairs, weights, threshold)
+        found = expected_above(pairs, fit.parameters, threshold)
         assert found == pytest.approx(np.array(n)[w > threshold].sum(), rel=within, abs=1e-9)
-    rising, expected = expected_by_weight(pairs, weights)
+    rising, expected = expected_by_weight(pairs, fit.parameters)
     assert (np.diff(rising) >= 0).all()
     assert expected.sum() == pytest.approx(pairs.n_pairs)
 
@@ -53,7 +53,7 @@ def test_rivals_are_the_unlinked_pairs_above_theta(usual):
     links = set(zip(fit.linked.a.tolist(), fit.linked.b.tolist(), strict=True))
     rivals = fit.rivals.pairs
     assert set(zip(rivals.a.tolist(), rivals.b.tolist(), strict=True)) == every - links
-    assert fit.rivals.expected == expected_above(pairs, fit.parameters.log_weights, fit.theta)
+    assert fit.rivals.expected == expected_above(pairs, fit.parameters, fit.theta)
 
 
 def test_households_that_share_an_address_are_warned_of(usual):

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -17,12 +18,13 @@ from bayeslink.inference import sampler
 from bayeslink.inference.model import Priors
 from bayeslink.inference.posthoc import posthoc_blocks
 from bayeslink.inference.priors import Overlap, Penalty
-from bayeslink.inference.sampler import sample
+from bayeslink.inference.sampler import sample as sample_all
 from bayeslink.inference.sensitivity import _Run, sensitivity
 from bayeslink.pairs.source import count_levels
 from tests import oracles
 from tests.data import CENSUS, census_fields, needs_census
 
+sample = partial(sample_all, restricted=True)  # exact oracles below know the candidates only
 FIELDS = [
     bl.exact("x", m_prior=(1, 4), u_prior=(3, 1)),
     bl.exact("y", m_prior=(1, 2), u_prior=(1, 1)),
@@ -143,7 +145,7 @@ def test_thinned_draws(blocks):
     with patch.object(sampler, "KEPT_LINKS", 5000 * max(1, len(blocks.start))):
         post = sample(blocks, prior=Penalty(1.0), draws=4002, tune=200, seed=3)
     assert post.kept_every == 4  # and the last one is alone with its neighbour
-    run = _Run.of(post)
+    run = _Run.of(post, blocks.n_candidates)
     at = np.minimum(np.arange(4, 4002 + 4, 4), 4002) - 1
     np.testing.assert_array_equal(run.links, post.n_links[:, at])
     (result,) = sensitivity(post, thetas=[1.5]).results
@@ -157,7 +159,7 @@ def test_thinned_draws(blocks):
 
 def run_of(links, ess=None):
     links = np.atleast_2d(links)
-    return _Run(SimpleNamespace(prior=Penalty(1)), links, ess or links.size)
+    return _Run(SimpleNamespace(prior=Penalty(1)), links, ess or links.size, 0)
 
 
 def test_share_of_the_draws_left_by_normal_weights():
