@@ -24,7 +24,7 @@ from bayeslink.pairs.ties import mix64
 
 ABOVE, LEAD = 2.0, 3.0  # a certain link: weight above θ, and above the best rival of its records
 FEWEST = 10  # certain links from which anything is learned
-_MOST_PAIRS = 200_000_000  # of certain records that are counted
+_PAIRS, _RECORDS = 50_000_000, 200  # of certain records, up to which all are counted
 _GAIN = 5.0  # in log marginal likelihood, that makes a field depend on another
 _STRENGTHS = np.exp(np.arange(0.0, 16.0))
 
@@ -102,7 +102,7 @@ def learn_tree(
     certain = np.flatnonzero((weights > theta + ABOVE) & (weights > best + LEAD))
     if len(certain) < FEWEST or len(pairs.fields) < 2:
         return Tree(n_certain=len(certain))
-    most = max(FEWEST, int(_MOST_PAIRS / max(1, pairs.n_b)))
+    most = max(_RECORDS, int(_PAIRS / max(1, pairs.n_b)))
     if len(certain) > most:  # those chosen do not depend on the order of rows
         certain = certain[np.argsort(mix64(pairs.tie_keys[0][linked.a[certain]]))[:most]]
     chosen = linked.take(certain)

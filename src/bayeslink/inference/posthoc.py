@@ -33,8 +33,8 @@ MAX_PAIRS = 2500
 PAIRS_A_RECORD = 0.5
 # Pairs that are listed, candidates or not: all if they are no more than so many, or so many for
 # each record.
-LISTED = 500_000
-LISTED_A_RECORD = 5
+LISTED = 300_000
+LISTED_A_RECORD = 3
 STEP = 2.5  # pairs are listed down to θ − STEP at least
 # Pairs that the fit could link at a cost of less than CEILING in its objective are candidates,
 # whatever the budget.
