@@ -186,8 +186,8 @@ class Run:
         if s["restricted"]:
             above = "−∞" if s["w0"] is None else f"{s['w0']:.2f}"
             lines.append(
-                f"Restricted to pairs above w0 = {above}: about {s['set_aside']:,.1f} links are "
-                "expected among the others."
+                f"Restricted to pairs above w0 = {above}: about {s['links_outside']:,.1f} links "
+                "are expected among the others."
             )
         if not s["fit"]["fits"]:
             lines.append("The model does not fit these files in all respects: see the warnings.")
@@ -207,7 +207,7 @@ class Run:
             "restricted": post.restricted,
             "w0": blocks.w0 if math.isfinite(blocks.w0) else None,  # JSON has no −∞
             "w0_why": blocks.why,
-            "set_aside": blocks.set_aside(),
+            "links_outside": blocks.set_aside() if post.restricted else post.rest,
             "candidates": blocks.n_candidates,
             "listed": blocks.n_candidates + len(blocks.low),
             "links_elsewhere": float(post.probability[blocks.n_candidates :].sum()) + post.rest,

@@ -40,7 +40,7 @@ def threshold(material: Material, counts: Counts) -> str:
             f"be links in the sampling ({s['w0_why']}): {counts(s['candidates'])} of "
             f"{counts(s['n_pairs'])} pairs in scope. The others have probability 0 here, which is "
             "an approximation; they still count towards u. By the weights of the point estimate, "
-            f"about {counts(s['set_aside'], 1)} links are expected among them."
+            f"about {counts(s['links_outside'], 1)} links are expected among them."
         )
     if s["known_links"]:
         words += f" {counts(s['known_links'])} links were known."

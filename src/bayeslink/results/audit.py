@@ -115,7 +115,7 @@ class SampleEvaluation:
     unsure_as_links: Quality
     unsure_as_nonlinks: Quality
     strata: tuple[JudgedStratum, ...]
-    below_w0: float | None = None  # links at most, by the model, among pairs that are no candidates
+    beyond_table: float | None = None  # links, by the model, among pairs that are not listed
 
     @property
     def drawn(self) -> int:
@@ -155,7 +155,7 @@ class SampleEvaluation:
             ]
         lines += ["", f"{'':<34}{'pairs':>12}{'judged':>9}{'links':>8}{'the model expects':>20}"]
         lines += [_stratum_line(s) for s in self.strata]
-        lines += ["", _reach(self.outside, self.below_w0), "", self._assumption()]
+        lines += ["", _reach(self.outside, self.beyond_table), "", self._assumption()]
         return "\n".join(lines)
 
     def _assumption(self) -> str:
@@ -182,16 +182,17 @@ def _stratum_line(s: JudgedStratum) -> str:
     return f"{s.stratum.name:<34}{s.stratum.size:>12,}{judged:>9,}{found}{expected}"
 
 
-def _reach(outside: Sequence[Stratum], below_w0: float | None) -> str:
-    reckoned = "" if below_w0 is None else f" and hold up to {below_w0:,.1f} links by the model"
+def _reach(outside: Sequence[Stratum], beyond_table: float | None) -> str:
+    reckoned = (
+        "" if beyond_table is None else f" (about {beyond_table:,.1f} links by the model)"
+    )
     left_out = "".join(
         f", nor are the {s.size:,} candidates with a link probability {s.name[12:]}, where "
         f"the model expects {s.expected:,.1f} links"
         for s in outside
     )
     return (
-        "Recall is of the links among the pairs drawn from. Pairs below w0, which are no "
-        f"candidates{reckoned}, are drawn at most as the best of a record{left_out}."
+        f"Recall is of the links among the pairs drawn from. Pairs that are not listed{reckoned} are drawn at most as the best of a record{left_out}."
     )
 
 
@@ -230,7 +231,7 @@ def evaluate_sample(directory: str | Path, labels: Any = None) -> SampleEvaluati
         read_labels(folder if labels is None else labels),
         records=(summary["n_a"], summary["n_b"]),
     )
-    return replace(found, below_w0=summary.get("set_aside"))
+    return replace(found, beyond_table=summary.get("links_outside"))
 
 
 def estimate(

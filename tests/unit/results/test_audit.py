@@ -317,8 +317,8 @@ def test_a_judged_sample_of_a_run(simulated, linked, tmp_path):
     found = bl.evaluate_sample(linked)
     known = bl.evaluate(read_links(linked), simulated.truth)
     assert found.quality.precision.lower <= known.precision <= found.quality.precision.upper
-    assert found.below_w0 == read_summary(linked)["set_aside"]
-    assert f"hold up to {found.below_w0:,.1f} links by the model" in str(found)
+    assert found.beyond_table == read_summary(linked)["links_outside"]
+    assert f"(about {found.beyond_table:,.1f} links by the model)" in str(found)
     assert cli(linked, "--labels").strip() == str(found).strip()
     assert json.loads(cli(linked, "--labels", "--json")) == json.loads(json.dumps(found.as_dict()))
     bl.export_labels(linked, tmp_path / "judged.csv")
