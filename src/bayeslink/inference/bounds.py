@@ -76,7 +76,8 @@ def tightest(
     table[law.priors.alpha_level == 0] = 0.0
     table[:, 0] = of_missing
     table[0] += start + _SAFE * (1 + abs(start))
-    return table
+    listed = [n_pairs[t[at, patterns].sum(1) > threshold].sum() for t in (usual, table)]
+    return table if listed[1] < listed[0] else usual
 
 
 def _own_parts(law: ErrorLaw, usual: Floats) -> Floats:

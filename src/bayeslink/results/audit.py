@@ -183,17 +183,13 @@ def _stratum_line(s: JudgedStratum) -> str:
 
 
 def _reach(outside: Sequence[Stratum], beyond_table: float | None) -> str:
-    reckoned = (
-        "" if beyond_table is None else f" (about {beyond_table:,.1f} links by the model)"
-    )
+    reckoned = "" if beyond_table is None else f" (about {beyond_table:,.1f} links by the model)"
     left_out = "".join(
         f", nor are the {s.size:,} candidates with a link probability {s.name[12:]}, where "
         f"the model expects {s.expected:,.1f} links"
         for s in outside
     )
-    return (
-        f"Recall is of the links among the pairs drawn from. Pairs that are not listed{reckoned} are drawn at most as the best of a record{left_out}."
-    )
+    return f"Recall is of the links among the pairs drawn from. Pairs that are not listed{reckoned} are drawn at most as the best of a record{left_out}."
 
 
 def evaluate_sample(directory: str | Path, labels: Any = None) -> SampleEvaluation:
