@@ -189,7 +189,10 @@ def _reach(outside: Sequence[Stratum], beyond_table: float | None) -> str:
         f"the model expects {s.expected:,.1f} links"
         for s in outside
     )
-    return f"Recall is of the links among the pairs drawn from. Pairs that are not listed{reckoned} are drawn at most as the best of a record{left_out}."
+    return (
+        "Recall is of the links among the pairs drawn from. Pairs that are not "
+        f"listed{reckoned} are drawn at most as the best of a record{left_out}."
+    )
 
 
 def evaluate_sample(directory: str | Path, labels: Any = None) -> SampleEvaluation:
