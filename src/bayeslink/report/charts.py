@@ -132,11 +132,11 @@ def waterfall(
     return Chart(title, f"{alt}; {said}", _bars([("", bars)], axis="bits", limit=limit))
 
 
-def signed(title: str, bars: Sequence[Bar], axis: str) -> Chart:
-    """Bars to either side of 0, full above and hollow below."""
+def signed(title: str, bars: Sequence[Bar], axis: str, least: float) -> Chart:
+    """Bars to either side of 0, full above and hollow below, on a scale of ±least or more."""
     drawn = [replace(bar, cls=_sign(bar.end)) for bar in bars]
     words = ", ".join(f"{bar.label} {bar.shown}" for bar in bars)
-    return Chart(title, words, _bars([("", drawn)], axis=axis))
+    return Chart(title, words, _bars([("", drawn)], axis=axis, least=least))
 
 
 def _bars(
@@ -144,8 +144,9 @@ def _bars(
     *,
     axis: str = "",
     limit: tuple[float, str] | None = None,
+    least: float = 0.0,
 ) -> Callable[[int], tuple[float, list[str]]]:
-    ends = [0.0, *(x for _, bars in groups for bar in bars for x in (bar.start, bar.end))]
+    ends = [-least, least, *(x for _, bars in groups for bar in bars for x in (bar.start, bar.end))]
     if limit:
         ends.append(limit[0])
     low, high = min(ends), max(ends)

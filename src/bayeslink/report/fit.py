@@ -90,7 +90,9 @@ def _together(s: dict[str, Any], checks: dict[str, Any], counts: Counts) -> str:
         )
         bars.append(Bar(label, 0, by_model, f"{by_model:+.1f}".replace("-", "−"), tip))
     return figure(
-        charts.signed("Joint agreement among certain non-links", bars, "log2 of seen / expected"),
+        charts.signed(
+            "Joint agreement among certain non-links", bars, "log2 of seen / expected", 1.0
+        ),
         "Pairs that are certainly no links: how often two fields agree at once, against what the "
         "model expects. 0 is as expected, +1 is twice as often.",
         name="together",
