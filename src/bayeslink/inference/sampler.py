@@ -28,7 +28,7 @@ from bayeslink.inference.posthoc import Blocks
 from bayeslink.inference.priors import LinkCountPrior, Overlap
 from bayeslink.kernels import compile_modules
 from bayeslink.kernels.births import BARRED, Ended, Far, Loose, Low
-from bayeslink.kernels.matchings import greedy_matching
+from bayeslink.kernels.matchings import LONGEST, greedy_matching
 from bayeslink.kernels.sampling import (
     LARGEST,
     Graph,
@@ -135,7 +135,9 @@ def _prior_table(blocks: Blocks, layout: Layout, prior: LinkCountPrior, restrict
         most = min(most, min(distinct) + layout.n_known)
     log_prior = prior.on(blocks.pairs.scope).log_prior(np.arange(most + 1))
     cost = np.clip(-np.diff(log_prior), -LARGEST, LARGEST)
-    return Prior(log_prior, np.append(np.exp(cost), np.inf))
+    # A listed matching may hold barred pairs, and so count more links than there can be.
+    beyond = np.full(1 + LONGEST, np.inf)
+    return Prior(log_prior, np.append(np.exp(cost), beyond))
 
 
 # --- chains -----------------------------------------------------------------------------------

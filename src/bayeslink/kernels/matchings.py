@@ -7,6 +7,8 @@ from bayeslink.kernels import kernel
 
 helper = numba.njit(nogil=True)
 
+LONGEST = 64  # edges of a block whose matchings are listed: one bit each
+
 
 @helper
 def joint_weights(
@@ -104,7 +106,7 @@ def list_matchings(block_start, rows, columns, most):
         for k in range(n_blocks):
             first, last = block_start[k], block_start[k + 1]
             found = -1
-            if last - first <= 64:
+            if last - first <= LONGEST:
                 found = fill_matchings(
                     rows, columns, first, last, most, used_rows, used_columns, parent, edge, size
                 )
