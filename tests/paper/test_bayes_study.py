@@ -45,7 +45,7 @@ def f1(cells):
 
 def test_a_few_data_sets_of_each_cell():
     ours, others = study([0, 1, 2, 3], draws=200, tune=100)
-    assert f1(ours).mean() > max(f1(cells).mean() for cells in others.values()) - 0.005
+    assert f1(ours).mean() > max(f1(cells).mean() for cells in others.values()) + 0.005
 
 
 @pytest.mark.verify
@@ -57,6 +57,8 @@ def test_all_900_settings(capsys):
     with capsys.disabled():
         rows = np.column_stack([CELLS, ours, best_recall, best_precision]).round(4)
         print("", *rows.tolist(), f1(ours).mean(), *map(f1, others.values()), sep="\n")  # noqa: T201
-    assert f1(ours).mean() > max(f1(cells).mean() for cells in others.values())
-    assert (ours[:, 0] > best_recall - 0.012).all()  # .801 against .812 at 3 errors, 50 in both
-    assert (ours[:, 1] > best_precision - 0.012).all()
+    assert f1(ours).mean() >= 0.975
+    assert (ours[:, 0] > best_recall - 0.003).all()
+    assert (ours[:, 1] > best_precision - 0.005).all()
+    assert (ours[:, 2] >= 0.85).all()  # the 95 % interval of L
+    assert ours[:, 2].mean() >= 0.9
