@@ -9,7 +9,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from bayeslink.errors import SettingsError
@@ -22,7 +21,7 @@ from bayeslink.inference.posthoc import Blocks, with_others
 from bayeslink.inference.priors import LinkCountPrior
 from bayeslink.inference.structure import Dependent
 from bayeslink.pairs.source import Floats, Ints, Pairs
-from bayeslink.pairs.tables import callers_table, in_kind, pair_table
+from bayeslink.pairs.tables import block_column, callers_table, in_kind, pair_table
 from bayeslink.shown import Shown
 
 LEAST = 0.001  # probability from which a pair that is no candidate is told of in any case
@@ -42,9 +41,7 @@ class Draws:
     kept: list[NDArray[np.int32]]  # linked edges at each kept draw,
     kept_low: list[Ints]  # linked low pairs, by place,
     kept_far: list[Ints]  # and other linked pairs, by number
-    low: NDArray[
-        np.int32
-    ]  # of each low pair: draws in which it was linked, how often it came to be
+    low: NDArray[np.int32]  # of each low pair: draws it was linked in, how often it came to be
     law: ErrorLaw | None  # of which fields are wrong, in the mean of the kept draws
     far: Ints  # of each link of another pair: row of A, row of B, pattern, draws
     far_levels: NDArray[np.uint8]  # of the patterns
@@ -208,7 +205,7 @@ class Posterior(Shown):
             "link_probability": self.probability[order],
             "mc_error": self.error[order],
             "match_weight": w / math.log(2),
-            "block": pa.array(self.blocks.block[order], mask=self.blocks.block[order] < 0),
+            "block": block_column(self.blocks.block[order]),
         }
         return pair_table(self.blocks.pairs, candidates, columns)
 

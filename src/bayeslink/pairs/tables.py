@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bayeslink.pairs.source import Pairs, PairSource
+from bayeslink.pairs.source import Ints, Pairs, PairSource
 
 
 def pair_table(source: PairSource, pairs: Pairs, columns: Mapping[str, Any]) -> pa.Table:
@@ -15,6 +15,11 @@ def pair_table(source: PairSource, pairs: Pairs, columns: Mapping[str, Any]) -> 
     ids = {"id_a": source.ids(0, pairs.a), "id_b": source.ids(1, pairs.b)}
     levels = {f"gamma_{f.name}": pairs.levels[:, j] for j, f in enumerate(source.fields)}
     return pa.table({**ids, **columns, **levels})
+
+
+def block_column(block: Ints) -> pa.Array:
+    """Post-hoc blocks as a column: null for a pair in none (−1)."""
+    return pa.array(block, mask=block < 0)
 
 
 def callers_table(source: PairSource, pairs: Pairs, columns: Mapping[str, Any]) -> Any:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bayeslink.data.id_pairs import SIDES
 from bayeslink.pairs.source import Ints, Pairs, PairSource
-from bayeslink.pairs.tables import pair_table
+from bayeslink.pairs.tables import block_column, pair_table
 
 if TYPE_CHECKING:
     from bayeslink.linking.run import Run
@@ -53,7 +53,7 @@ def best_pairs(run: Run) -> pa.Table | None:
     weights = run.parameters.weight_of(found.levels) / np.log(2)
     nothing = np.zeros(len(found))
     columns = {"link_probability": nothing, "mc_error": nothing, "match_weight": weights}
-    table = pair_table(pairs, found, {**columns, "block": np.full(len(found), -1)})
+    table = pair_table(pairs, found, {**columns, "block": block_column(np.full(len(found), -1))})
     return table.replace_schema_metadata({RECORDS: str(len(free))})
 
 
