@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,10 +17,10 @@ from bayeslink.inference.penalized import PenalizedFit
 from bayeslink.inference.posterior import Posterior
 from bayeslink.inference.posthoc import Blocks
 from bayeslink.inference.priors import as_data
-from bayeslink.inference.structure import Dependent
 from bayeslink.pairs.source import PairSource, Plan
 from bayeslink.pairs.tables import in_kind, pair_values
 from bayeslink.results.explanation import Explanation, explain_pair
+from bayeslink.results.structure_data import structure_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ class Run:
             "n_links": self.n_links,
             "theta": self.theta,
             "prior": as_data(fit.prior),
-            "structure": self._structure(),
+            "structure": structure_data(fit.structure, self.parameters, pairs.fields),
             "fit": self.checks.as_data(),
             "search": None if self.plan is None else self.plan.summary(),
             **self._posterior_summary(),
@@ -145,25 +144,6 @@ class Run:
             "memory": dict(pairs.describe().memory),
             "warnings": list(self.warnings),
         }
-
-    def _structure(self) -> dict[str, Any]:
-        """The model of m and u, as run.json has it."""
-        structure, names = self.fit.structure, [f.name for f in self.pairs.fields]
-        tree = structure.tree
-        out: dict[str, Any] = {"name": structure.name, "certain_links": tree.n_certain}
-        out["certain_nonlinks"] = tree.n_pairs
-        out["dependences"] = [
-            {"field": names[d.field], "on": names[d.on], "strength": d.strength, "gain": d.gain}
-            for d in tree.dependences
-        ]
-        law = self.parameters.law if isinstance(self.parameters, Dependent) else None
-        if law is not None:
-            n = len(names)
-            out["wrong_fields"] = [
-                [float(x) for x in np.exp(law.log_h[a, : n - a + 1])] for a in range(n + 1)
-            ]
-            out["wrong_odds"] = dict(zip(names, np.exp(law.log_r).tolist(), strict=True))
-        return out
 
     def report_lines(self) -> list[str]:
         """The run in a few sentences."""

@@ -12,6 +12,7 @@ from bayeslink.errors import InputError
 from bayeslink.pairs.tables import pair_values
 from bayeslink.results.explanation import Explanation, explain_pair, find_row
 from bayeslink.results.store import comparison_settings, read_summary, read_table
+from bayeslink.results.structure_data import saved_parameters
 
 Progress = Callable[[str], None]
 
@@ -24,7 +25,6 @@ def explain_saved(
     The tables are enough for a candidate pair. For any other, the files are read and compared
     again; they must not have changed.
     """
-
     folder = Path(directory)
     summary, links = read_summary(folder), read_table(folder, "links")
     point = "w0" not in summary
@@ -33,7 +33,7 @@ def explain_saved(
     parameters = read_table(folder, "parameters")
     candidates = read_table(folder, "pairs") if not point else links.drop(["link_probability"])
     row = find_row(candidates, id_a, id_b) or find_row(links, id_a, id_b)
-    values = None
+    values = bits = None
     if row:
         names = [f["name"] for f in summary["fields"]]
         levels = {name: row[f"gamma_{name}"] for name in names}
@@ -48,6 +48,8 @@ def explain_saved(
         names = [f.name for f in pairs.fields]
         levels = dict(zip(names, found.levels[0].tolist(), strict=True))
         values = pair_values(pairs, found)[0]
+        model = saved_parameters(summary["structure"], parameters, pairs.fields)
+        bits = float(model.weight_of(found.levels)[0]) / math.log(2)
     return explain_pair(
         candidates,
         links,
@@ -57,5 +59,6 @@ def explain_saved(
         levels=levels,
         needed=summary["theta"] / math.log(2),
         w0=None if w0 is None else w0 / math.log(2),
+        bits=bits,
         values=values,
     )

@@ -73,7 +73,10 @@ class Explanation:
         if self.known:
             return f"{self.known[0]} (A) and {self.known[1]} (B) are known to be a link."
         if not self.is_candidate and self.w0 is None:
-            return "It was a link in hardly any draw: probability below 0.001."
+            return (
+                "It was a link in hardly any draw, or it is known to be no link: probability below "
+                "0.001."
+            )
         if not self.is_candidate:
             return (
                 f"It was set aside before sampling, as its weight is not above w0 = {self.w0:.1f} "
@@ -134,7 +137,7 @@ def explain_pair(
         id_b=id_b,
         decision=linked["decision"] if linked else "no link",
         probability=(row["link_probability"] if row else 0.0) if sampled else None,
-        bits=sum(e.bits for e in evidence),
+        bits=sum(e.bits for e in evidence) if bits is None else bits,
         needed=needed,
         evidence=evidence,
         rivals_a=_rivals(candidates, "id_a", id_a, "id_b", id_b),
