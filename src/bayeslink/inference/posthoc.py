@@ -311,7 +311,8 @@ def _list_pairs(pairs: PairSource, fit: Mode, w0: float | None) -> tuple[float, 
         floor = min(highest, float(w[above > most].max(initial=-math.inf)))
     while True:
         try:
-            listed, w = pairs_above(pairs, fit.parameters, floor, in_files=floor < highest)
+            in_files = w0 is None or floor < w0
+            listed, w = pairs_above(pairs, fit.parameters, floor, in_files=in_files)
         except TooManyPairsError:
             if floor >= highest:
                 raise
