@@ -64,9 +64,10 @@ def content(folder):
 
 
 def test_every_candidate_is_in_pairs(run, folder):
-    pairs = read(folder, "pairs")
-    assert pairs.num_rows == run.blocks.n_candidates
-    assert pairs.equals(run.posterior.link_probabilities())
+    pairs, post = read(folder, "pairs"), run.posterior
+    assert pairs.num_rows == post.blocks.n_candidates > run.blocks.n_candidates
+    assert pairs["block"].null_count == post.blocks.n_candidates - run.blocks.n_candidates
+    assert pairs.equals(post.link_probabilities())
     linked = run.table["link_probability"].to_pylist()
     assert pairs["link_probability"].to_pylist()[: len(linked)] == sorted(linked, reverse=True)
 
@@ -80,7 +81,7 @@ def test_draws_are_the_posteriors(run, folder):
     for name, values in (("links", post.n_links), ("log_posterior", post.log_posterior)):
         np.testing.assert_array_equal(draws[name].to_numpy().reshape(shape), values)
     for letter, values in (("m", post.m), ("u", post.u)):
-        for j, f in enumerate(FIELDS):
+        for j, f in enumerate(run.pairs.fields):
             for h in range(1, f.n_levels + 1):
                 column = draws[f"{letter}[{f.name}, {h}]"].to_numpy()
                 np.testing.assert_array_equal(column.reshape(shape), values[:, :, j, h])
@@ -94,7 +95,8 @@ def test_links_of_every_kept_draw_come_back(paths, tmp_path, monkeypatch, kept_l
     run.save(tmp_path / "out")
     post, pairs = run.posterior, read(tmp_path / "out", "pairs")
     step = json.loads((tmp_path / "out" / "run.json").read_text())["kept_every"]
-    assert step == post.kept_every == (1 if kept_links > 2000 else 6)
+    assert step == post.kept_every
+    assert (step > 1) == (kept_links == 2000)
     numbers = [*range(step - 1, 50, step), *([49] if 50 % step else [])]
     states = {(chain, draw): set() for chain in range(4) for draw in numbers}
     for row in read(tmp_path / "out", "link_draws").to_pylist():
@@ -103,15 +105,13 @@ def test_links_of_every_kept_draw_come_back(paths, tmp_path, monkeypatch, kept_l
             if row["first"] <= draw <= row["last"]:
                 states[row["chain"], draw].add(row["pair"])
     ids = list(zip(pairs["id_a"].to_pylist(), pairs["id_b"].to_pylist(), strict=True))
-    names = [records.ids.to_pylist() for records in run.pairs.records]
-    candidates = run.blocks.candidates
+    candidates = post.blocks.candidates
+    rows = candidates.a, candidates.b
+    names = [run.pairs.ids(side, rows[side]).to_pylist() for side in (0, 1)]
     for chain, kept in enumerate(post.kept):
         assert len(kept) == len(numbers)
         for draw, state in zip(numbers, kept, strict=True):
-            expected = {
-                (names[0][a], names[1][b])
-                for a, b in zip(candidates.a[state], candidates.b[state], strict=True)
-            }
+            expected = {(names[0][k], names[1][k]) for k in state}
             assert {ids[row] for row in states[chain, draw]} == expected
             assert len(expected) == post.n_links[chain, draw]
 
@@ -129,8 +129,9 @@ def test_link_draws_are_stored_as_runs(folder):
 def test_parameters_have_intervals(run, folder):
     rows = {(r["field"], r["level"]): r for r in read(folder, "parameters").to_pylist()}
     post = run.posterior
-    assert list(rows) == [(f.name, h) for f in FIELDS for h in range(1, f.n_levels + 1)]
-    for j, f in enumerate(FIELDS):
+    fields = run.pairs.fields
+    assert list(rows) == [(f.name, h) for f in fields for h in range(1, f.n_levels + 1)]
+    for j, f in enumerate(fields):
         for h, label in enumerate(f.labels, 1):
             row = rows[f.name, h]
             assert row["label"] == label
@@ -153,11 +154,31 @@ def test_a_point_run_has_no_draws(paths, tmp_path):
 
 
 def test_a_run_without_candidates(paths, tmp_path):
-    run = bl.link(*paths, FIELDS, **SHORT | {"w0": 1000.0})
+    run = bl.link(*paths, FIELDS, **SHORT | {"w0": 1000.0}, restricted=True)
     run.save(tmp_path / "out")
     rows = {name: read(tmp_path / "out", name).num_rows for name in TABLES}
-    assert rows == {"links": 0, "pairs": 0, "link_draws": 0, "draws": 200, "parameters": 12}
+    n_levels = sum(f.n_levels for f in run.pairs.fields)
+    assert rows == {"links": 0, "pairs": 0, "link_draws": 0, "draws": 200, "parameters": n_levels}
     assert "the linkage is empty" in " ".join(run.warnings)
+
+
+def test_run_json_tells_the_model_and_whether_it_fits(run, folder):
+    summary = json.loads((folder / "run.json").read_text())
+    found, fit = summary["structure"], summary["fit"]
+    assert found["name"] == "dependent"
+    assert found["certain_links"] > 0
+    n = len(FIELDS)
+    assert [len(law) for law in found["wrong_fields"]] == [*range(n + 1, 0, -1)]
+    assert [sum(law) for law in found["wrong_fields"]] == pytest.approx([1] * (n + 1))
+    assert list(found["wrong_odds"]) == [f.name for f in FIELDS]
+    assert fit["fits"] == (not fit["warnings"])
+    assert set(fit["warnings"]) <= set(summary["warnings"])
+    expected = run.posterior.probability.sum()
+    assert sum(w["observed"] for w in fit["wrong_fields"]) == pytest.approx(expected, abs=1)
+    assert (summary["restricted"], summary["w0"]) == (False, 0.0)
+    assert summary["listed"] >= summary["candidates"] == run.blocks.n_candidates
+    mean = run.posterior.probability[: run.blocks.n_candidates].sum() + summary["links_elsewhere"]
+    assert summary["links_mean"] == pytest.approx(mean, rel=0.02)  # draws, and their expectations
 
 
 def test_records_to_review_are_listed_with_all_their_candidates(paths, tmp_path):
@@ -192,6 +213,8 @@ AGAIN = {
     "point": {"point": True},
     "penalty": {"theta": 6.5, "w0": None},
     "overlap": {"prior": bl.Overlap(2.5, 7), "seed": 12},
+    "the paper's model": {"structure": "independent"},
+    "restricted": {"restricted": True, "w0": 2.0},
     "blocking key": {"block": ["sex"], "w0": -1.25},
     "no id": {"id": None, "w0": 1.0},
     "NumPy's numbers": {"w0": np.float64(1), "seed": np.int64(3), "tune": np.int64(9)},
@@ -216,7 +239,7 @@ def test_link_toml_repeats_the_run_to_the_byte(runs, case):
     json.loads(summary, parse_constant=pytest.fail)  # no Infinity, which is not JSON
     written = tomllib.loads((runs / case / "link.toml").read_text())
     for key, value in AGAIN[case].items():
-        if isinstance(value, (int, float)):
+        if isinstance(value, (int, float, str)):
             assert written[key] == value
 
 
@@ -246,9 +269,14 @@ def test_the_library_and_the_command_write_the_same_tables(paths, folder, tmp_pa
         assert by_command[name] == by_hand[name]
 
 
-def test_the_same_bytes_within_a_small_memory_budget(tmp_path, monkeypatch):
-    """With arrays in files and pairs listed with less slack; refused where that is too much."""
-    monkeypatch.setattr(posthoc, "_FEW", 3000)
+@pytest.mark.parametrize("a_record", [300, 5, 0])
+def test_the_same_bytes_within_a_small_memory_budget(tmp_path, monkeypatch, a_record):
+    """With arrays in files; refused where that is too much.
+
+    Whether all pairs are listed, those worth it, or no more than must be.
+    """
+    monkeypatch.setattr(posthoc, "LISTED", 0)
+    monkeypatch.setattr(posthoc, "LISTED_A_RECORD", a_record)
     files = bl.simulate(600, overlap=0.5, errors=3, seed=4)
     bl.write_simulation(files, tmp_path / "files")
     flags = [tmp_path / "files" / "a.csv", tmp_path / "files" / "b.csv", *ON, "--draws", 30]
@@ -259,10 +287,10 @@ def test_the_same_bytes_within_a_small_memory_budget(tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "PROGRAM", 0)
     monkeypatch.setattr(memory, "_LARGE", 1000)
     monkeypatch.setattr(memory, "_ARRAYS", 0.01)
-    link(*flags, "--memory", "2MB", "-o", tmp_path / "little")
+    link(*flags, "--memory", "1MB", "-o", tmp_path / "little")
     assert content(tmp_path / "little") == content(tmp_path / "plenty")
     little = json.loads((tmp_path / "little" / "run.json").read_text())["memory"]
-    assert little["budget"] == 2_000_000
+    assert little["budget"] == 1_000_000
     assert little["spilled"] > 10_000
     done = CliRunner().invoke(
         main, ["link", *map(str, flags), "--memory", "100kB", "-o", str(tmp_path / "none")]
