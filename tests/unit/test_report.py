@@ -7,6 +7,7 @@ import math
 import re
 import xml.dom.minidom
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +18,13 @@ import bayeslink as bl
 from bayeslink import plots
 from bayeslink.cli import main
 from bayeslink.errors import InputError
-from bayeslink.report import charts, curves
+from bayeslink.report import charts, curves, fit
 from bayeslink.report.page import report
 from bayeslink.report.svg import escape, ticks
 
 ORDER = [
-    "fields", "patterns", "prior", "w0", "blocks", "posterior", "probabilities", "diagnostics",
-    "examples", "repeat",
+    "fit", "fields", "patterns", "prior", "w0", "blocks", "posterior", "probabilities",
+    "diagnostics", "examples", "repeat",
 ]  # fmt: skip
 HOSTILE = [
     "<script>document.title='run'</script>",
@@ -139,7 +140,7 @@ def test_patterns_add_up(run, saved, tmp_path):
     end = next(i for i, r in enumerate(table) if r[0].endswith("more")) + 1
     numbers = [[float(c.replace(",", "")) for c in r[-3:]] for r in table[:end]]
     candidates, expected, links = np.sum(numbers, axis=0)
-    assert candidates == run.blocks.n_candidates
+    assert candidates == run.posterior.blocks.n_candidates
     assert links == run.n_links
     assert expected == pytest.approx(run.posterior.probability.sum(), abs=0.05 * end)
 
@@ -170,7 +171,7 @@ def test_with_the_truth_it_says_how_well_it_went(run, saved, files, tmp_path):
 def test_a_point_estimate_has_a_report_without_probabilities(files, tmp_path):
     run = bl.link(files / "a.csv", files / "b.csv", [bl.exact("dob")], point=True)
     page = Page(text_of(run, tmp_path))
-    assert page.sections == ["fields", "patterns", "prior", "examples", "repeat"]
+    assert page.sections == ["fit", "fields", "patterns", "prior", "examples", "repeat"]
     assert "point estimate: it says nothing about how sure" in page.text
 
 
@@ -247,6 +248,58 @@ def test_a_bar_does_not_give_a_hidden_count_away():
     assert hidden == other.svg()
 
 
+FIT = {
+    "name": "dependent", "certain_links": 4, "dependences": [{"field": "name", "on": "age"}],
+    "fields": [{"name": name} for name in ("name", "age", "sex")],
+}  # fmt: skip
+
+
+def fit_section(together, wrong, counts):
+    """The section on fit of a run with these numbers of joint agreements and of wrong fields."""
+    keys = ("fields", "observed", "expected", "independent")
+    checks = {
+        "fits": False,
+        "warnings": ["3 people are in A twice."],
+        "wrong_fields": [{"wrong": e, "observed": n, "expected": n} for e, n in enumerate(wrong)],
+        "together": [dict(zip(keys, t, strict=True)) for t in together],
+    }
+    structure = {key: FIT[key] for key in ("name", "certain_links", "dependences")}
+    summary = {"structure": structure, "fit": checks, "fields": FIT["fields"]}
+    return fit.section_of(SimpleNamespace(summary=summary), counts)
+
+
+def test_the_section_on_fit_gives_no_hidden_count_away():
+    """Neither as a number nor by the ratio of a bar: other small counts make the same section."""
+    hiding, seen = charts.Counts(10), ((0, 1), 80.0, 40.0, 20.0)
+    shown = fit_section(
+        [seen, ((0, 2), 7.0, 56.0, 50.0), ((1, 2), 40.0, 3.0, 90.0)], [90, 6], hiding
+    )
+    other = fit_section(
+        [seen, ((0, 2), 2.0, 56.0, 50.0), ((1, 2), 40.0, 9.0, 90.0)], [90, 2], hiding
+    )
+    assert shown == other
+    assert "name and age: 80 times; the model expects 40" in shown
+    assert "name and sex" not in shown
+    assert "of &lt; 10 records whose own link is certain" in shown
+    assert "A twice" not in shown
+    every = fit_section([seen, ((0, 2), 7.0, 56.0, 50.0)], [90, 6], charts.EVERY_COUNT)
+    assert "name and sex: 7 times; the model expects 56" in every
+    assert "3 people are in A twice." in every
+    assert "of 4 records" in every
+
+
+def test_the_section_on_fit_is_that_of_the_run(run, saved, tmp_path):
+    page, found = Page(text_of(saved, tmp_path)), run.checks
+    start = page.rows.index(["Wrong fields", "Links", "expected"]) + 1
+    rows = page.rows[start : start + len(found.wrong_fields)]
+    assert rows == [
+        [str(w.wrong), f"{w.observed:,.1f}", f"{w.expected:,.1f}"] for w in found.wrong_fields
+    ]
+    assert ("speaks against the model" in page.text) == (not found.warnings)
+    for warning in found.warnings:
+        assert warning in page.text
+
+
 def test_completeness_does_not_give_a_hidden_count_away(saved, tmp_path):
     page = Page(text_of(saved, tmp_path, disclosure=1000))
     assert ["gname", "levenshtein", "≥ 0.0 %", "≥ 0.0 %", "< 1000", "< 1000"] in page.rows
@@ -258,8 +311,8 @@ def test_disclosure_must_be_a_count(saved, tmp_path):
 
 
 def test_values_can_be_left_out(run, saved, tmp_path):
-    records = run.pairs.records[0].columns
-    names = {v for v in records["gname"].to_pylist() if v and len(v) > 3}
+    cells = run.pairs.cells(0, range(run.pairs.n_a))
+    names = {cell["gname"] for cell in cells if cell["gname"] and len(cell["gname"]) > 3}
     shown = Page(text_of(saved, tmp_path)).text
     assert any(name in shown for name in names)
     hidden = Page(text_of(saved, tmp_path, values=False)).text

@@ -31,13 +31,13 @@ def section_of(material: Material, counts: Counts) -> str:
         "Does the model fit?",
         paragraph(verdict, None if checks["fits"] else "lead"),
         notes(remarks),
-        _structure(s),
+        _structure(s, counts),
         _wrong_fields(checks, counts),
         _together(s, checks, counts),
     )
 
 
-def _structure(s: dict[str, Any]) -> str:
+def _structure(s: dict[str, Any], counts: Counts) -> str:
     structure = s["structure"]
     if structure["name"] == "independent":
         return paragraph(
@@ -47,7 +47,7 @@ def _structure(s: dict[str, Any]) -> str:
     words = (
         "How many fields of a link are wrong has a law of its own, learned from the links. "
         "Which fields go together among pairs that are no links was learned from the other pairs "
-        f"of {structure['certain_links']:,} records whose own link is certain"
+        f"of {counts(structure['certain_links'])} records whose own link is certain"
     )
     found = [f"{d['field']} depends on {d['on']}" for d in structure["dependences"]]
     words += f": {'; '.join(found)}." if found else "; none do, as far as these can tell."
@@ -71,11 +71,13 @@ def _wrong_fields(checks: dict[str, Any], counts: Counts) -> str:
 
 
 def _together(s: dict[str, Any], checks: dict[str, Any], counts: Counts) -> str:
+    """Two fields at a time; a ratio would give a hidden count away, so that these are left out."""
     names = [f["name"] for f in s["fields"]]
-    shown = [
-        t for t in checks["together"]
-        if max(t["observed"], t["expected"], t["independent"]) >= max(_FEWEST, counts.least)
-    ]  # fmt: skip
+    shown = []
+    for t in checks["together"]:
+        three = t["observed"], t["expected"], t["independent"]
+        if max(three) >= _FEWEST and not any(map(counts.hides, three)):
+            shown.append(t)
     if not shown:
         return ""
     bars = []

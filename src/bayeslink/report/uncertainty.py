@@ -21,6 +21,7 @@ _LISTED = 8
 
 def threshold(material: Material, counts: Counts) -> str:
     s = material.summary
+    why = "" if counts.least else f" ({s['w0_why']})"  # it may contain counts
     if not s["restricted"]:
         words = (
             f"Every pair in scope could be a link. {counts(s['candidates'])} pairs were drawn in "
@@ -28,7 +29,7 @@ def threshold(material: Material, counts: Counts) -> str:
         )
         if s["listed"] > s["candidates"] or s["listed"] < s["n_pairs"]:
             words += (
-                f" ({s['w0_why']}), all others now and then, by births and deaths of single links: "
+                f"{why}, all others now and then, by births and deaths of single links: "
                 f"they hold about {counts(s['links_elsewhere'], 1)} links"
             )
         words += "."
@@ -37,7 +38,7 @@ def threshold(material: Material, counts: Counts) -> str:
     else:
         words = (
             f"Only pairs with a weight above w0 = {s['w0']:.2f} ({s['w0'] / LOG2:.1f} bits) could "
-            f"be links in the sampling ({s['w0_why']}): {counts(s['candidates'])} of "
+            f"be links in the sampling{why}: {counts(s['candidates'])} of "
             f"{counts(s['n_pairs'])} pairs in scope. The others have probability 0 here, which is "
             "an approximation; they still count towards u. By the weights of the point estimate, "
             f"about {counts(s['links_outside'], 1)} links are expected among them."
