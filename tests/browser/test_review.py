@@ -10,7 +10,7 @@ import pytest
 import bayeslink as bl
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.review.material import open_run
-from bayeslink.review.screen import in_order
+from bayeslink.review.screen import evidence, in_order
 from tests.unit.test_report import HOSTILE
 from tests.unit.test_review import FIELDS, Server, copied
 
@@ -238,6 +238,10 @@ def test_judging_is_blind_until_p(browser, run, serve):
     assert all(f"{p:.3f}" in text for p in chances)
     bars = page.locator(".evidence:not(.sum)")
     assert bars.count() == len(rows) * len(material.fields)
+    together = [x["together"] for x in evidence(material, visit.case) if x["together"]]
+    assert together  # or the page might leave it out
+    told = page.locator(".evidence.sum .together").all_inner_texts()
+    assert [text.split()[0] for text in told] == [f"{x:+.1f}".replace("-", "−") for x in together]
     visit.press("p")
     visit.until(lambda: page.locator(".evidence").count() == 0)
     visit.press("p")

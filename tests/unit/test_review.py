@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -320,9 +321,15 @@ def test_a_case_gives_nothing_away_until_asked(made):
     told = evidence(material, "1")
     rows = in_order(material, "1")
     assert [x["probability"] for x in told] == p[rows].tolist()
-    assert [sum(bits for _, bits in x["fields"]) for x in told] == pytest.approx(
-        [x["bits"] for x in told], abs=1e-6
-    )
+
+
+def test_the_evidence_adds_up(made):
+    """The weights of the fields, and what they say together, are the weight of the pair."""
+    material = open_run(made)
+    told = [x for case in range(20) for x in evidence(material, str(case + 1))]
+    sums = [sum(bits for _, bits in x["fields"]) + x["together"] for x in told]
+    assert sums == pytest.approx([x["bits"] for x in told], abs=0.005)
+    assert any(x["together"] for x in told)  # fields depend on each other
 
 
 def test_a_case_shows_each_pair_once_and_missing_values_as_such(made):
@@ -770,10 +777,12 @@ def test_linking_again_takes_the_judgements_in(made, tmp_path):
         server.look()
         server.tell("/api/judge")
         server.ask("/api/relink", method="POST", body="{}")
-        for _ in range(600):
+        until = time.monotonic() + 120
+        while time.monotonic() < until:
             found = server.json("/api/overview?reviewer=Eve")["rerun"]
             if found["status"] != "running":
                 break
+            time.sleep(0.1)
         assert found["status"] == "done", found
         assert "Links:" in found["words"]
         after = pq.read_table(tmp_path / "run-reviewed" / "labels.parquet")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,10 +151,14 @@ def explain_pair(
 
 def _together(evidence: tuple[Evidence, ...], bits: float | None) -> tuple[Evidence, ...]:
     """What the fields say together beyond what each says alone, where there is such a thing."""
-    beyond = 0.0 if bits is None else bits - sum(e.bits for e in evidence)
-    if abs(beyond) < _NOTHING:
-        return ()
-    return (Evidence(TOGETHER, "beyond each alone", None, None, beyond, None),)
+    beyond = 0.0 if bits is None else beyond_each(bits, [e.bits for e in evidence])
+    return (Evidence(TOGETHER, "beyond each alone", None, None, beyond, None),) if beyond else ()
+
+
+def beyond_each(bits: float, of_fields: Sequence[float]) -> float:
+    """What a weight has beyond those of its fields; 0 if no one would see it."""
+    beyond = bits - sum(of_fields)
+    return beyond if abs(beyond) >= _NOTHING else 0.0
 
 
 def find_row(table: pa.Table, id_a: str, id_b: str) -> dict[str, Any] | None:

@@ -125,8 +125,10 @@ export function showEvidence(place, found, root) {
   });
   const said = Object.entries(found.said).map(([who, verdict]) => `${who}: ${VERDICTS[verdict].name.toLowerCase()}`);
   const last = cells[cells.length - 1];
+  const together = found.together ? [`${signed(found.together)} bits of all fields together, beyond each alone`] : [];
   last.append(element("div", { classes: "evidence sum" },
     element("p", {}, element("b", { text: probability(found.probability) }), " probability of a link"),
+    ...together.map((text) => element("p", { classes: "together", text })),
     element("p", { text: `${signed(found.bits)} bits in all; ${found.linked ? "linked" : "not linked"} by the run` }),
     ...said.map((text) => element("p", { text }))));
 }

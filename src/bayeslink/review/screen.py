@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bayeslink.comparing.fields import Field
+from bayeslink.results.explanation import beyond_each
 from bayeslink.review.marks import compared, same, usual_writing, visible
 from bayeslink.review.material import Material
 
@@ -69,12 +70,14 @@ def evidence(material: Material, key: str) -> list[dict[str, Any]]:
     for row in in_order(material, key):
         pair = material.candidates.slice(row, 1).to_pylist()[0]
         levels = [(f.name, pair[f"gamma_{f.name}"]) for f in material.fields]
+        fields = [material.weights.get(level, ("missing", 0.0)) for level in levels]
         found.append(
             {
                 "probability": pair["link_probability"],
                 "bits": pair["match_weight"],
                 "linked": bool(material.cases.linked[row]),
-                "fields": [material.weights.get(level, ("missing", 0.0)) for level in levels],
+                "fields": fields,
+                "together": beyond_each(pair["match_weight"], [bits for _, bits in fields]),
             }
         )
     return found
