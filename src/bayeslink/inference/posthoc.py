@@ -319,6 +319,7 @@ def _list_pairs(pairs: PairSource, fit: Mode, w0: float | None) -> tuple[float, 
         else:
             if len(listed) <= 2 * most or floor >= highest:
                 return floor, listed, w
+        floor = max(floor, float(fit.parameters.bound.min(1).sum()))  # where it is −∞
         floor = highest if highest - floor < STEP else (floor + highest) / 2
 
 
