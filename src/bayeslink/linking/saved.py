@@ -27,6 +27,10 @@ def explain_saved(
     """
     folder = Path(directory)
     summary, links = read_summary(folder), read_table(folder, "links")
+    if "structure" not in summary:
+        raise InputError(
+            f"{folder} was written by an earlier version of bayeslink. Link the files again."
+        )
     point = "w0" not in summary
     restricted = not point and summary["restricted"]
     w0 = (-math.inf if summary["w0"] is None else summary["w0"]) if restricted else None

@@ -103,7 +103,7 @@ def _from_directory(folder: Path) -> Material:
     summary = store.read_summary(folder)
     if not isinstance(summary, dict) or "point_estimate" not in summary:
         raise _no_run(folder / "run.json", "it was not written by bayeslink")
-    if not isinstance(summary.get("prior"), dict):
+    if not isinstance(summary.get("prior"), dict) or "fit" not in summary:
         raise _no_run(folder / "run.json", "an earlier version of bayeslink wrote it; link again")
     sampled = "chains" in summary
     try:

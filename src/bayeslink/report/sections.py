@@ -348,10 +348,12 @@ def _path(material: Material, counts: Counts) -> str:
     if counts.hides(int(p.n_links.min())):
         return ""
     up, down = (np.array([m.n_links for m in side], float) for side in (p.up, p.down))
+    dependent = material.summary["structure"]["name"] != "independent"
     return figure(
         curves.path(p.thetas, up, down, material.summary["theta"]),
-        "Links of the penalized-likelihood estimate over θ. Where the two lines part, there are "
-        "several modes.",
+        "Links of the penalized-likelihood estimate over θ"
+        + (", were fields independent" if dependent else "")
+        + ". Where the two lines part, there are several modes.",
         name="path",
     )
 

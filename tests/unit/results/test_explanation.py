@@ -5,6 +5,7 @@ import dataclasses
 import json
 import math
 import re
+import shutil
 
 import numpy as np
 import pyarrow as pa
@@ -354,6 +355,16 @@ def test_tables_that_came_from_python(folder, run, tmp_path):
     done = cli(tmp_path / "run", *a_pair_set_aside(run))
     assert done.exit_code == 3
     assert "run.explain" in done.stderr
+
+
+def test_a_run_of_an_earlier_version(folder, run, tmp_path):
+    shutil.copytree(folder / "run", tmp_path / "run")
+    summary = json.loads((tmp_path / "run" / "run.json").read_text())
+    del summary["structure"], summary["fit"], summary["restricted"]
+    (tmp_path / "run" / "run.json").write_text(json.dumps(summary))
+    done = cli(tmp_path / "run", *a_pair_set_aside(run))
+    assert done.exit_code == 3
+    assert "earlier version" in done.stderr
 
 
 def test_no_run_directory(tmp_path):
