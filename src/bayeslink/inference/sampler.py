@@ -204,7 +204,7 @@ class _Chain:
             low=Low(
                 pairs=both_ends(low, pairs.n_a),
                 start=self.layout.low_start,
-                cost=float(np.exp(self.blocks.theta)),
+                cost=math.exp(min(max(self.blocks.theta, -LARGEST), LARGEST)),
                 most=max(200, len(self.graph.edge_pattern) // 4),
                 tally=np.zeros((len(low), 2), np.int32),
             ),

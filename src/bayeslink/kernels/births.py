@@ -127,7 +127,7 @@ def move_low(low, loose, records, linked, edge_pattern, odds, step_cost, n_links
     if total <= 0.0:
         return n_links
     links, n = loose.links, loose.size[0]
-    tries = 20 + min(low.most, np.int64(2.0 * total / low.cost))
+    tries = 20 + np.int64(min(float(low.most), 2.0 * total / low.cost))
     for _ in range(tries):
         if uniform(rng) < 0.5:
             g = first_above(sums, uniform(rng) * total)
