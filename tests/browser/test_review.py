@@ -280,7 +280,8 @@ def test_two_reviewers_and_their_disagreement(browser, run, serve):
     ben.arrive("2")
     assert ben.case == "1"
     assert set(ben.verdicts()) == {None}
-    ben.press("l", *"n" * len(ben.verdicts()))
+    ben.press("l")
+    ben.press(*"n" * ben.verdicts().count(None))  # those that the link does not rule out
     ben.saved()
 
     anna.press("o")
