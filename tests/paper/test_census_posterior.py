@@ -36,7 +36,7 @@ def census():
 @cache
 def posterior():
     blocks = bl.posthoc_blocks(*census(), w0=0.0)
-    return bl.sample(blocks, prior=bl.Penalty(THETA), draws=4000, seed=1)
+    return bl.sample(blocks, prior=bl.Penalty(THETA), restricted=True, draws=4000, seed=1)
 
 
 # --- the exact posterior ----------------------------------------------------------------------
@@ -148,7 +148,7 @@ def test_marginal_links_depend_on_theta_and_sure_ones_do_not():
     """The last panel of the paper's figure on the census."""
     blocks = posterior().blocks
     low, middle, high = (
-        bl.sample(blocks, prior=bl.Penalty(theta), draws=500).probability
+        bl.sample(blocks, prior=bl.Penalty(theta), restricted=True, draws=500).probability
         for theta in (0.5, 2.0, 3.0)
     )
     sure, marginal = lone(2, 2, 2), lone(2, 2, 1)
