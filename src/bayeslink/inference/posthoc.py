@@ -195,7 +195,9 @@ def with_others(blocks: Blocks, others: Pairs) -> Blocks:
 
 
 def regrouped(blocks: Blocks) -> Blocks:
-    """The same with every candidate in a block."""
+    """The same with every candidate in a block, also those of `with_others`."""
+    if (blocks.block >= 0).all():
+        return blocks
     block, n_blocks = _components(blocks.candidates, blocks.pairs.n_a, blocks.pairs.n_b)
     return replace(blocks, block=block, n_blocks=n_blocks)
 

@@ -24,7 +24,7 @@ from bayeslink.inference.far import FarPairs
 from bayeslink.inference.layout import Layout, both_ends, describe_vectors
 from bayeslink.inference.model import other_counts, proportions
 from bayeslink.inference.posterior import Draws, Posterior
-from bayeslink.inference.posthoc import Blocks
+from bayeslink.inference.posthoc import Blocks, regrouped
 from bayeslink.inference.priors import LinkCountPrior, Overlap
 from bayeslink.kernels import compile_modules
 from bayeslink.kernels.births import BARRED, Ended, Far, Loose, Low
@@ -80,6 +80,7 @@ def sample(
     check_sampling(draws=draws, tune=tune, chains=chains, seed=seed, threads=threads)
     prior = prior if prior is not None else Overlap()
     began = time.perf_counter()
+    blocks = regrouped(blocks)  # those of another posterior have pairs in none
     layout = Layout.of(blocks, restricted)
     far = None if restricted else FarPairs.of(blocks, seed)
     link_prior = _prior_table(blocks, layout, prior, restricted)

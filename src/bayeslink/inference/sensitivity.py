@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from bayeslink.errors import SettingsError
 from bayeslink.inference.diagnostics import ess_bulk
 from bayeslink.inference.posterior import Posterior
-from bayeslink.inference.posthoc import Blocks, regrouped
+from bayeslink.inference.posthoc import Blocks
 from bayeslink.inference.priors import LinkCountPrior, LinkPrior, Penalty
 from bayeslink.inference.sampler import sample
 from bayeslink.pairs.source import Floats, Ints
@@ -170,7 +170,7 @@ def sensitivity(
             results[prior] = run.reweighted(w, prior, law(prior), reason)
         else:
             told = partial(_tell, progress, prior)
-            new = sample(regrouped(blocks), prior=prior, progress=told, **settings)
+            new = sample(blocks, prior=prior, progress=told, **settings)
             runs.append(_Run.of(new, n_shown))
             results[prior] = _as_drawn(new, law(prior), "new run", reason, n_shown)
     ordered = tuple(results[prior] for prior in chosen)

@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -217,3 +218,31 @@ def test_every_command_and_option_has_help():
         for option in command.params:
             if option.param_type_name == "option" and option.name not in ("output", "seed"):
                 assert option.help, f"{name} {option.name}"
+
+
+def test_the_pairs_of_a_posterior_can_be_sampled_again():
+    """Those that were no candidates are in no block, and yet are drawn one-to-one."""
+    files = bl.simulate(60, overlap=0.5, errors=3, seed=3)
+    fields = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("sex")]
+    pairs = bl.compare(files.a, files.b, fields)
+    fit = bl.fit_penalized(pairs)
+    once = bl.sample(bl.posthoc_blocks(pairs, fit, w0=fit.theta - 1), draws=2000)
+    assert (once.blocks.block < 0).sum() > 100
+    again = bl.sample(once.blocks, draws=2000)
+    assert (again.blocks.block >= 0).sum() == once.blocks.n_candidates
+    assert again.n_links.mean() == pytest.approx(once.n_links.mean(), abs=0.5)
+    n = once.blocks.n_candidates
+    np.testing.assert_allclose(again.probability[:n], once.probability, atol=0.05)
+
+
+def test_structure_and_restriction_are_told(paths, tmp_path):
+    """The paper's model from the command line, as link.toml and run.json have it."""
+    flags = ["--structure", "independent", "--restricted", "--draws", 50, "--tune", 20]
+    assert run_cli("link", *paths[:2], *ON, *flags, "-o", tmp_path / "out").exit_code == 0
+    settings = tomllib.loads((tmp_path / "out" / "link.toml").read_text())
+    assert (settings["structure"], settings["restricted"]) == ("independent", True)
+    summary = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert (summary["structure"]["name"], summary["restricted"]) == ("independent", True)
+    assert pq.read_table(tmp_path / "out" / "pairs.parquet")["block"].null_count == 0
+    wrong = run_cli("link", *paths[:2], *ON, "--structure", "none", "-o", tmp_path / "no")
+    assert wrong.exit_code == 2
