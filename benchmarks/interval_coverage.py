@@ -322,7 +322,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--draws", type=int, default=500)
     parser.add_argument("--tune", type=int, default=500)
     parser.add_argument("--chains", type=int, default=2)
-    parser.add_argument("--model", metavar="STRUCTURE", help="structure= of bayeslink.link, if given")
+    parser.add_argument(
+        "--model", metavar="STRUCTURE", help="structure= of bayeslink.link, if given"
+    )
     parser.add_argument("--workers", type=int, default=1, help="processes of one thread each")
     parser.add_argument("--out", type=Path, help="file of JSON lines to add to")
     parser.add_argument("--table", type=Path, help="print a table of such a file")
