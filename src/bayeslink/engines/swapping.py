@@ -38,7 +38,7 @@ from bayeslink.pairs.vectors import distinct_vectors
 
 _KINDS = ("exact", "levenshtein", "damerau_levenshtein", "jaro_winkler")  # whose values are texts
 _FEWEST, _TIMES = 5, 3.0  # swapped pairs, and times as many as by chance, that make it a level
-_MOST_A_RECORD = 5  # pairs of one kind for each record, beyond which they are not listed
+_MOST_A_RECORD = 1  # pairs of one kind for each record, beyond which they are not listed
 _ALIKE = 3  # letters at the beginning or end of the other name that are the same
 
 Rows = NDArray[np.int32]
@@ -312,9 +312,14 @@ def _most_swapped(pairs: LocalPairs) -> _Swaps | None:
 
 
 def _list_swaps(pairs: LocalPairs, two: _Two) -> _Swaps | None:
-    """Swapped pairs and half swapped ones; a kind of which there are too many is left out."""
+    """Swapped pairs and half swapped ones.
+
+    In large files chance makes too many of those with one name only alike, or missing: a kind of
+    which there are more than one a record is left out.
+    """
     room = _MOST_A_RECORD * (pairs.n_a + pairs.n_b)
-    numbers: dict[bool, list[Ints]] = {True: [], False: []}
+    both = _joined(*two.keys())  # both names equal across columns: listed in any case
+    numbers: dict[bool, list[Ints]] = {True: [both[0] * pairs.n_b + both[1]], False: []}
     for this, that, code in ((two.x, two.y, two.x_in_y), (two.y, two.x, two.y_in_x)):
         # `this` name of A stands in B's column of `that`: is the other one there in its stead?
         key_a, key_b = code[this.a.codes], _seen(that.b)
