@@ -24,6 +24,7 @@ from bayeslink.inference.layout import Layout
 from bayeslink.inference.penalized import fit_penalized
 from bayeslink.inference.posthoc import posthoc_blocks
 from bayeslink.inference.priors import Overlap, Penalty
+from bayeslink.inference.structure import Structure
 from bayeslink.pairs.source import Pairs, Scope
 from tests.statistical import marginal
 
@@ -281,7 +282,8 @@ def with_source(blocks, **changes):
     source = copy(blocks.pairs)
     for name, value in changes.items():
         setattr(source, name, value)
-    return replace(blocks, pairs=source)
+    structure = Structure.independent(source.fields, source.level_counts().counts)
+    return replace(blocks, pairs=source, structure=structure)
 
 
 MISTAKES = {

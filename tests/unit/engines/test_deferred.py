@@ -507,11 +507,11 @@ def test_the_whole_path_and_em_with_an_open_field(monkeypatch):
     """Nearly the same answers as with the whole table, and a note that says what was sampled."""
     made = bl.simulate(400, seed=6)
     fields = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.date("dob"), bl.exact("sex")]
-    whole = bl.link(made.a, made.b, fields, draws=200, tune=100)
+    whole = bl.link(made.a, made.b, fields, structure="independent", draws=200, tune=100)
     em = bl.fit_em(whole.pairs)
     monkeypatch.setattr(dictionaries, "MAX_SECONDS", 2)
     monkeypatch.setattr(dictionaries, "table_seconds", lambda field, x, y: len(field.cuts))
-    run = bl.link(made.a, made.b, fields, draws=200, tune=100)
+    run = bl.link(made.a, made.b, fields, structure="independent", draws=200, tune=100)
     assert [d.open for d in run.pairs.dictionaries[:2]] == [2, 2]
     assert not whole.pairs.open_fields
     assert run.fit.n_links == pytest.approx(whole.fit.n_links, abs=3)

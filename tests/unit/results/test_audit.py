@@ -264,7 +264,7 @@ def test_known_links_count_as_true_and_what_lies_below_is_told():
     found = audit.estimate(sample, judge(sample, p > 1))  # no link drawn is true
     assert found.quality.precision.value == pytest.approx(0.9)
     text = str(found)
-    assert "below w0" in text
+    assert "Pairs that are not listed" in text
     assert "5,000 candidates with a link probability below 0.001" in text
     assert "expects 0.5 links" in text
 
