@@ -8,7 +8,7 @@ can be proposed, whatever their levels, so that births and deaths (`kernels.birt
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,16 +64,11 @@ class FarPairs:
         shares = mass / mass.sum() if mass.sum() > 0 else np.zeros(len(mass))
         shares = (1 - _ANY_SHARE) * shares
         shares[-1] += 1 - shares.sum()
-        weighed = FarPairs(
-            self.blocks, self.joins, shares, 0.0, 0, self._listed, self._known_a, self._known_b
-        )
+        weighed = replace(self, shares=shares)
         drawn, q = weighed._propose(rng, _PILOT)
         expected = float((self._odds(drawn) / q).mean())
         a_sweep = int(np.clip(_TRIES * expected, _LEAST_TRIES, _MOST_TRIES))
-        return FarPairs(
-            self.blocks, self.joins, shares, expected, a_sweep, self._listed, self._known_a,
-            self._known_b
-        )  # fmt: skip
+        return replace(weighed, expected=expected, a_sweep=a_sweep)
 
     def propose(self, seed: int, chain: int, part: int, sweeps: int) -> tuple[Pairs, Floats]:
         """Proposals for so many sweeps of a chain, and q; infinite for those that cannot link."""

@@ -389,7 +389,8 @@ def draw_parameters(model, vectors, counts, levels, shape, key, rng, state):
     draw_log_dirichlet(rng, shape, model.used, log_m)
     for j in range(n_fields):
         for h in range(width):
-            shape[j, h] = model.alpha_u[j, h] + (model.all_counts[j, h] - levels[j, h])
+            others = max(0, model.all_counts[j, h] - levels[j, h])  # counts may be estimates
+            shape[j, h] = model.alpha_u[j, h] + others
     draw_log_dirichlet(rng, shape, model.used, log_u)
     if model.by_errors:
         draw_error_law(model, vectors, counts, levels, shape, rng, state)
