@@ -36,7 +36,7 @@ def measure(n: int) -> None:
     from bayeslink.results.settings import parse_on
     from bayeslink.simulation.files import write_simulation
 
-    fields = [parse_on(text) for text in FIELDS]
+    fields = [field for text in FIELDS for field in parse_on(text)]
     with tempfile.TemporaryDirectory() as folder:
         made = bl.simulate(n, overlap=0.5, errors=2, seed=1)
         write_simulation(made, Path(folder), force=True)

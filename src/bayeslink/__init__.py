@@ -23,6 +23,16 @@ _PUBLIC = {
     "levenshtein": "comparing.fields",
     "numeric": "comparing.fields",
     "tokens": "comparing.fields",
+    "address": "comparing.special_fields",
+    "collection": "comparing.special_fields",
+    "company": "comparing.special_fields",
+    "email": "comparing.special_fields",
+    "identifier": "comparing.special_fields",
+    "name": "comparing.special_fields",
+    "person_name": "comparing.special_fields",
+    "phone": "comparing.special_fields",
+    "postcode": "comparing.special_fields",
+    "text": "comparing.special_fields",
     "ReadOptions": "data.records",
     "Overlap": "inference.priors",
     "Penalty": "inference.priors",
@@ -69,6 +79,18 @@ if TYPE_CHECKING:
         levenshtein,
         numeric,
         tokens,
+    )
+    from bayeslink.comparing.special_fields import (
+        address,
+        collection,
+        company,
+        email,
+        identifier,
+        name,
+        person_name,
+        phone,
+        postcode,
+        text,
     )
     from bayeslink.data.records import ReadOptions
     from bayeslink.engines.compare import compare

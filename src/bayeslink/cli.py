@@ -76,7 +76,7 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
         progress(f"simulating two files of {n:,} people")
         files, folder = make_files(n, seed=seed), output / "files"
         write_simulation(files, folder, force=True)
-        fields = [parse_on(text) for text in DEMO_FIELDS]
+        fields = [field for text in DEMO_FIELDS for field in parse_on(text)]
         a, b = folder / "a.csv", folder / "b.csv"
         run = link_files(a, b, fields, seed=seed, progress=progress)
         run.save(output / "run", force=True)

@@ -114,7 +114,7 @@ def interrupt(message):
         _thread.interrupt_main()
 
 threads, a, b, *texts = sys.argv[1:]
-fields = [parse_on(text) for text in texts]
+fields = [field for text in texts for field in parse_on(text)]
 try:
     bl.link(a, b, fields, draws=200_000, threads=int(threads), progress=interrupt)
 except KeyboardInterrupt:

@@ -6,7 +6,6 @@ value pairs above level 1 are found among billions is the matter of `dictionarie
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import re
 import unicodedata
@@ -21,19 +20,16 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA, JaroWinkler, Levenshtein
 from scipy import sparse
 
+from bayeslink.comparing.dates import date_array, date_levels, read_date
 from bayeslink.comparing.fields import Field
-from bayeslink.errors import InputError, SettingsError
+from bayeslink.errors import SettingsError
 
 Levels = NDArray[np.uint8]
 JOIN = "\x1f"  # between the columns of a field that has two (geo)
 
-_ISO = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
+_MONEY = re.compile(r"[\s\u00a0'’$€£¥%]|(?i:usd|eur|gbp|chf)")
+_GROUPED = re.compile(r"[+-]?\d[\d.,]*\Z")
 EARTH_KM = 6371.0088
-DATE_COLUMNS = ("YYYYMMDD", "YYYYDDMM", "day number", "digits of YYYYMMDD, four bits each")
-
-
-class UnreadableDateError(InputError):
-    """A value that needs a date format that was not given; the caller knows where it stands."""
 
 
 # --- values -----------------------------------------------------------------------------------
@@ -79,9 +75,9 @@ def value_reader(field: Field, side: int) -> Callable[[str], Any]:
     if field.kind == "numeric":
         return lambda text: _number(text, field.options["valid"])
     if field.kind == "date":
-        first, last = (dt.date.fromisoformat(d) for d in field.options["valid"])
-        form = field.options["formats"][side]
-        return lambda text: _date(text.strip(), form, first, last)
+        form, valid = field.options["formats"][side], field.options["valid"]
+        order = field.options["orders"][side]
+        return lambda text: read_date(text, order, form, valid)
     return _place
 
 
@@ -94,24 +90,21 @@ def _number(text: str, valid: tuple[float, float]) -> float | None:
     try:
         value = float(text) if "_" not in text else math.nan
     except ValueError:
-        return None
+        bare = _MONEY.sub("", text)
+        if not _GROUPED.match(bare):
+            return None
+        value = float(_decimal(bare))
     return value if valid[0] <= value <= valid[1] and math.isfinite(value) else None
 
 
-def _date(text: str, form: str | None, first: dt.date, last: dt.date) -> int | None:
-    """YYYYMMDD of the date; None if there is no such day or it lies outside first … last."""
-    try:
-        if form is None:
-            if not _ISO.match(text):
-                raise UnreadableDateError
-            day = dt.date.fromisoformat(text)
-        else:
-            day = dt.datetime.strptime(text, form).date()
-    except ValueError as error:
-        if isinstance(error, UnreadableDateError):
-            raise
-        return None
-    return day.year * 10000 + day.month * 100 + day.day if first <= day <= last else None
+def _decimal(text: str) -> str:
+    """1,234.50 and 1.234,50 and 12,5 as Python has them."""
+    point = max(text.rfind("."), text.rfind(","))
+    whole, part = text[:point], text[point + 1 :]
+    thousands = len(part) == 3 and text.count(text[point]) * 4 >= len(whole.lstrip("-"))
+    if point < 0 or (thousands and not {".", ","} <= {*text}):
+        return re.sub("[.,]", "", text)
+    return f"{re.sub('[.,]', '', whole)}.{part}"
 
 
 def _place(text: str) -> tuple[float, float] | None:
@@ -129,6 +122,8 @@ def level_matrix(field: Field, x: Sequence[Any], y: Sequence[Any], threads: int)
     if field.kind in _RULES:
         left, right = value_array(field, x), value_array(field, y)
         return levels_of_pairs(field, left[:, None], right[None, :])
+    if ladder := field.options.get("ladder"):
+        return ladder.matrix(x, y)
     return _MATRICES[field.kind](field, x, y, threads)
 
 
@@ -136,11 +131,7 @@ def value_array(field: Field, values: Sequence[Any]) -> NDArray[Any]:
     """Numbers; places, a row of degrees each; or dates, a row of `DATE_COLUMNS` each."""
     if field.kind != "date":
         return np.array(values, np.float64)
-    dates = np.array(values, np.int64)
-    year, month, day = dates // 10000, dates // 100 % 100, dates % 100
-    days = ((year - 1970) * 12 + month - 1).astype("M8[M]").astype("M8[D]").astype(np.int64) + day
-    digits = sum((dates // 10**p % 10) << (4 * p) for p in range(8))
-    return np.stack([dates, year * 10000 + day * 100 + month, days, digits], 1)
+    return date_array(np.array(values, np.int64))
 
 
 def levels_of_pairs(field: Field, left: NDArray[Any], right: NDArray[Any]) -> Levels:
@@ -208,25 +199,6 @@ def _numeric_levels(field: Field, left: NDArray[Any], right: NDArray[Any]) -> Le
     return _cut_distances(d, number_tolerances(field))
 
 
-def _date_levels(field: Field, left: NDArray[Any], right: NDArray[Any]) -> Levels:
-    days = np.abs(left[..., 2] - right[..., 2])
-    levels = np.ones(days.shape, np.uint8)
-    for cut in field.cuts[:0:-1]:
-        levels[days <= cut] += 1
-    level = len(field.cuts)
-    if field.options["one_digit"]:
-        level += 1
-        wrong = left[..., 3] ^ right[..., 3]
-        wrong |= wrong >> 2
-        wrong = (wrong | wrong >> 1) & 0x11111111  # a bit for each digit that differs
-        levels[(wrong != 0) & (wrong & (wrong - 1) == 0)] = level
-    if field.options["swapped"]:
-        level += 1
-        levels[left[..., 1] == right[..., 0]] = level
-    levels[days <= field.cuts[0]] = level + 1
-    return levels
-
-
 def _geo_levels(field: Field, left: NDArray[Any], right: NDArray[Any]) -> Levels:
     left, right = np.radians(left), np.radians(right)
     half = (left - right) / 2
@@ -248,7 +220,7 @@ def _custom_levels(field: Field, x: Sequence[str], y: Sequence[str], threads: in
 
 _RULES: dict[str, Callable[[Field, NDArray[Any], NDArray[Any]], Levels]] = {
     "numeric": _numeric_levels,
-    "date": _date_levels,
+    "date": date_levels,
     "geo": _geo_levels,
 }
 _MATRICES: dict[str, Callable[..., Levels]] = {

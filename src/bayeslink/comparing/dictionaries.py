@@ -9,6 +9,7 @@ from a clock, so that it is the same every time.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,13 +22,14 @@ from numpy.typing import NDArray
 from bayeslink.comparing import level_tables
 from bayeslink.comparing.comparisons import (
     JOIN,
-    UnreadableDateError,
     is_text,
     level_matrix,
     normalise_texts,
     value_reader,
 )
+from bayeslink.comparing.dates import order_of, shape, tell_orders
 from bayeslink.comparing.fields import Field
+from bayeslink.comparing.from_data import joined_levels, settled
 from bayeslink.comparing.level_tables import (
     LevelTable,
     TableTooLargeError,
@@ -36,17 +38,20 @@ from bayeslink.comparing.level_tables import (
     level_table,
     means_equal,
 )
+from bayeslink.comparing.rules import Near
+from bayeslink.comparing.texts import Alike
 from bayeslink.data.records import Records
 from bayeslink.errors import InputError
 from bayeslink.memory import Memory
 
+UNREADABLE = 0.2  # share of the dates that there are, above which a date field is refused
 MAX_SECONDS = 300.0  # of one CPU, by estimate, for one table
 _SAMPLE_SECONDS = 5.0  # for the sample that says how large a table would be
 _SAMPLE = 256  # values in it
 # Rough times, in seconds, for one value pair: of texts, by the cells of their table of distances
 # that are worked out before most pairs are given up, in those compared by bits and in longer ones;
-# of sets of words; of a call.
-_CELL, _LONG_CELL, _WORDS, _CALL = 1.2e-11, 5e-11, 3e-10, 3e-6
+# of sets of words; of texts by likeness; of a call.
+_CELL, _LONG_CELL, _WORDS, _ALIKE, _CALL = 1.2e-11, 5e-11, 3e-10, 2e-9, 3e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +87,41 @@ def build_dictionary(
     field: Field, a: Records, b: Records, threads: int = 1, memory: Memory | None = None
 ) -> Dictionary:
     """Distinct values of `field` in both files and their level table."""
+    if field.kind == "date":
+        field = _with_orders(field, a, b)
     codes_a, codes_b = encode(field, a, 0), encode(field, b, 1)
+    field = settled(field, codes_a, codes_b)
     table, open_levels = _affordable_table(field, codes_a.values, codes_b.values, threads, memory)
-    if field.bands:
+    if field.bands or field.options.get("join"):
         rows = np.repeat(np.arange(len(codes_a.values)), np.diff(table.indptr))
         levels = split_by_frequency(field, codes_a, codes_b, rows, table.indices, table.levels)
+        if field.options.get("join"):
+            times = codes_a.counts[rows] * codes_b.counts[table.indices].astype(float)
+            pairs = np.bincount(levels, times, minlength=field.n_levels + 1)
+            field, new = joined_levels(field, pairs, open_levels)
+            levels = new[levels]
         table = replace(table, levels=levels)
     return Dictionary(field, codes_a, codes_b, table, open_levels)
+
+
+def _with_orders(field: Field, a: Records, b: Records) -> Field:
+    """A date field that knows in which order each file has day, month and year."""
+    formats = field.options["formats"]
+    orders = [order_of(form) if form else None for form in formats]
+    if None in orders:
+        sides = [_cell_counts(field, records, side) for side, records in enumerate((a, b))]
+        told = tell_orders(sides, field.options["valid"])
+        orders = [order or found for order, found in zip(orders, told, strict=True)]
+    return replace(field, options={**field.options, "orders": tuple(orders)})
+
+
+def _cell_counts(field: Field, records: Records, side: int) -> Counter[str]:
+    """How many records have each text that is not declared missing."""
+    found = pc.value_counts(_field_cells(field, records, side))
+    pairs = zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True)
+    return Counter(
+        {t: n for t, n in pairs if t is not None and t.strip() not in (field.missing or ())}
+    )
 
 
 def encode(field: Field, records: Records, side: int) -> Codes:
@@ -100,22 +133,32 @@ def encode(field: Field, records: Records, side: int) -> Codes:
     if field.missing:
         declared[:-1] = [text.strip() in field.missing for text in texts.to_pylist()]
     if is_text(field):
-        values, numbers = _number_texts(normalise_texts(texts, field.normalise), declared)
+        evened = normalise_texts(texts, field.normalise)
+        if canonical := field.options.get("canonical"):
+            evened = pa.array([canonical(text) for text in evened.to_pylist()], evened.type)
+        values, numbers = _number_texts(evened, declared)
     else:
-        values, numbers = _number_values(_read_all(field, records, side, texts, raw, declared))
+        values, numbers = _number_values(_read_all(field, records, side, texts, declared))
     codes = np.append(numbers, len(values)).astype(np.int32)[raw]
     n_absent = int((codes == len(values)).sum())
     unread = np.append(numbers == len(values), False) & ~declared
     n_invalid = int(unread[raw].sum())
+    if field.kind == "date" and n_invalid > UNREADABLE * max(1, len(codes) - n_absent + n_invalid):
+        wrong = [text for text, bad in zip(texts.to_pylist(), unread, strict=False) if bad]
+        raise _unreadable(field, records, side, n_invalid, wrong)
     return Codes(values, codes, n_absent - n_invalid, n_invalid)
 
 
 def _field_cells(field: Field, records: Records, side: int) -> pa.Array:
-    """The field's cells as one text column; a field of two columns needs both."""
+    """The field's cells as one text column; a place needs both of its columns, a text any."""
     columns = [records.columns[name] for name in field.columns[side]]
     if len(columns) == 1:
         return columns[0]
-    return pc.binary_join_element_wise(*columns, pa.scalar(JOIN, columns[0].type))
+    if not is_text(field):
+        return pc.binary_join_element_wise(*columns, pa.scalar(JOIN, columns[0].type))
+    space = pa.scalar(" ", columns[0].type)
+    joined = pc.binary_join_element_wise(*columns, space, null_handling="skip")
+    return pc.if_else(pc.equal(joined, ""), pa.scalar(None, joined.type), joined)
 
 
 def _number_texts(
@@ -132,6 +175,19 @@ def _number_texts(
     return encoded.dictionary.take(pa.array(order)).to_pylist(), rank[found]
 
 
+def _unreadable(
+    field: Field, records: Records, side: int, n: int, texts: Sequence[str]
+) -> InputError:
+    """An error that shows what the texts look like, and none of them."""
+    shapes = [repr(found) for found, _ in Counter(map(shape, texts)).most_common(3)]
+    return InputError(
+        f"input {'AB'[side]}, {records.label}, column {field.columns[side][0]!r}: {n:,} values "
+        f"cannot be read as dates. They look like {', '.join(shapes)} (9 for any digit, a for any "
+        f"letter). Say their format, for example --on {field.name}:date:format=%d/%m/%Y "
+        '(format="%d/%m/%Y"), or what means missing, or compare the column as text.'
+    )
+
+
 def _number_values(values: list[Any]) -> tuple[list[Any], NDArray[np.int64]]:
     distinct = sorted({v for v in values if v is not None})
     number: dict[Any, int] = {v: i for i, v in enumerate(distinct)}
@@ -140,27 +196,11 @@ def _number_values(values: list[Any]) -> tuple[list[Any], NDArray[np.int64]]:
 
 
 def _read_all(
-    field: Field,
-    records: Records,
-    side: int,
-    texts: pa.Array,
-    raw: NDArray[Any],
-    declared: NDArray[np.bool_],
+    field: Field, records: Records, side: int, texts: pa.Array, declared: NDArray[np.bool_]
 ) -> list[Any]:
     """Number, date or place of each text; None if missing."""
-    read, values = value_reader(field, side), []
-    for position, text in enumerate(texts.to_pylist()):
-        try:
-            values.append(None if declared[position] else read(text))
-        except UnreadableDateError:
-            row = int(np.flatnonzero(raw == position)[0])
-            column = field.columns[side][0]
-            raise InputError(
-                f"input {'AB'[side]}, {records.label}, {records.place(row)}, column {column!r}: "
-                "not an ISO date (YYYY-MM-DD), and no format was given. Say it, for example "
-                f'--on {field.name}:date:format=%d/%m/%Y (format="%d/%m/%Y").'
-            ) from None
-    return values
+    read = value_reader(field, side)
+    return [None if declared[k] else read(text) for k, text in enumerate(texts.to_pylist())]
 
 
 def split_by_frequency(
@@ -190,8 +230,8 @@ def _affordable_table(
 ) -> tuple[LevelTable, int]:
     """The table with as many of its levels as can be had, and the highest level left open."""
     entries = None
-    for dropped in range(max(1, len(field.cuts))):
-        part = replace(field, cuts=field.cuts[: len(field.cuts) - dropped])
+    for dropped in range(_n_parts(field)):
+        part = _without_worst(field, dropped)
         if table_seconds(part, x, y) > MAX_SECONDS:
             continue
         if len(x) * len(y) > level_tables.MAX_ENTRIES and not means_equal(part):
@@ -208,6 +248,19 @@ def _affordable_table(
     return _equal_values(field, x, y), field.n_levels
 
 
+def _n_parts(field: Field) -> int:
+    """How many of the worst levels can be left out one by one, none included."""
+    ladder = field.options.get("ladder")
+    return max(1, len(field.cuts)) if ladder is None else field.n_levels - len(field.bands) - 1
+
+
+def _without_worst(field: Field, dropped: int) -> Field:
+    """The field without its worst levels above 1, the next being level 2."""
+    if (ladder := field.options.get("ladder")) is None:
+        return replace(field, cuts=field.cuts[: len(field.cuts) - dropped])
+    return replace(field, options={**field.options, "ladder": ladder.above(1 + dropped)})
+
+
 def table_seconds(field: Field, x: Sequence[Any], y: Sequence[Any]) -> float:
     """About how long one CPU takes for the table of x and y.
 
@@ -218,6 +271,10 @@ def table_seconds(field: Field, x: Sequence[Any], y: Sequence[Any]) -> float:
         return _CALL * len(x) * len(y)
     if field.kind == "tokens":
         return _WORDS * len(x) * len(y)
+    if ladder := field.options.get("ladder"):
+        near = [rule.field for rule in ladder.rules if isinstance(rule, Near)]
+        alike = any(isinstance(rule, Alike) for rule in ladder.rules)
+        return sum(table_seconds(part, x, y) for part in near) + alike * _ALIKE * len(x) * len(y)
     if means_equal(field) or not is_text(field):
         return 0.0
     (m, times_m), (n, times_n) = (_lengths(values) for values in (x, y))

@@ -43,12 +43,20 @@ def checked_columns(kind: str, column: str, longitude: str | None, given: Any) -
     sides = plain(given)
     if isinstance(sides, list) and len(sides) == 2:
         a, b = map(texts, sides)
-        if a and b and len(a) == len(b) == len(names):
+        if a and b and _fit_in_number(kind, a, b):
             return a, b
+    several = {"geo": ", each as (latitude, longitude)"}.get(kind, "")
     raise SettingsError(
-        f"{kind}({column!r}): columns takes the name in A and the name in B"
-        f"{', each as (latitude, longitude)' if longitude else ''}, got {given!r}."
+        f"{kind}({column!r}): columns takes the name in A and the name in B{several}, "
+        f"got {given!r}."
     )
+
+
+def _fit_in_number(kind: str, a: tuple[str, ...], b: tuple[str, ...]) -> bool:
+    """A place has two columns, a number or date one; texts of several columns are joined."""
+    if kind in ("geo", "numeric", "date"):
+        return len(a) == len(b) == 1 + (kind == "geo")
+    return True
 
 
 def numbers(values: Any) -> tuple[float, ...] | None:
@@ -145,7 +153,7 @@ def checked_formats(column: str, given: Any) -> tuple[str | None, str | None]:
                 parts = set(re.findall("%.", form))
                 if not is_text(form) or not ({"%d", "%m"} <= parts or "%j" in parts):
                     raise ValueError
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, re.error):
             raise SettingsError(
                 f"date({column!r}): {form!r} is no format of a whole date. "
                 "Use %d, %m and %Y, for example %d/%m/%Y, or one such format for each file."

@@ -65,7 +65,8 @@ def exact(column: str, **common: Any) -> Field:
     column
         The column's name in both files, and the field's name.
     columns
-        The column's names in A and in B, where they differ.
+        The column's names in A and in B, where they differ. Several columns of a file, given as
+        a tuple of names, are joined into one text.
     name
         What the field is called in results; `column` unless given.
     normalise
@@ -75,10 +76,11 @@ def exact(column: str, **common: Any) -> Field:
     bands
         Frequency bands, as falling shares of the records, such as `(.01, .001)`: agreement is
         split into levels by how common the shared value is, the rarest being the best level.
+        "auto": where some values are far more common than others.
     m_prior, u_prior
         Dirichlet parameters, worst level to best.
     """
-    return _field("exact", column, ["different"], "equal", (), common)
+    return make_field("exact", column, ["different"], "equal", (), common)
 
 
 def levenshtein(column: str, cuts: Sequence[float] = (0, 0.25, 0.5), **common: Any) -> Field:
@@ -115,57 +117,82 @@ def tokens(column: str, cuts: Sequence[float] = (1, 0.6, 0.3), **common: Any) ->
 
 def numeric(
     column: str,
-    cuts: Sequence[float] = (0, 1),
+    cuts: Sequence[float] | str = "auto",
     *,
-    relative: bool = False,
+    relative: bool | str = "auto",
     valid: tuple[float | None, float | None] = (0, None),
     **common: Any,
 ) -> Field:
     """Difference of two numbers, absolute or (`relative=True`) over the larger of the two.
 
-    Values that are no number or lie outside `valid` (default: negative ones) count as missing.
-    Other parameters as for `exact`.
+    Without `cuts`, they follow from how near numbers of different records are by chance; without
+    `relative`, differences are relative where numbers are of very different size. Currency signs
+    and thousands separators are read. Values that are no number or lie outside `valid` (default:
+    negative ones) count as missing. Other parameters as for `exact`.
     """
-    cuts = checked_cuts(column, cuts, rising=True)
-    relative = checked_flag(column, "relative", relative)
-    unit = " of the larger" if relative else ""
-    labels = _distance_labels(cuts, "difference", unit)
-    own = {"cuts": cuts, "relative": relative, "valid": checked_bounds(column, valid)}
-    return _field("numeric", column, labels[:-1], labels[-1], cuts, common, own, own)
+    own: dict[str, Any] = {"valid": checked_bounds(column, valid)}
+    fixed = () if is_auto(cuts) else checked_cuts(column, cuts, rising=True)
+    ratio = None if is_auto(relative) else checked_flag(column, "relative", relative)
+    own |= {"cuts": fixed} if fixed else {}
+    own |= {} if ratio is None else {"relative": ratio}
+    options = {"relative": ratio, "valid": own["valid"]}
+    if not fixed or ratio is None:
+        refuse_priors("numeric", column, common)
+        options["settle"] = _settle_number
+    labels = distance_labels(fixed or (0.0,), "difference", " of the larger" if ratio else "")
+    return make_field("numeric", column, labels[:-1], labels[-1], fixed, common, own, options)
 
 
 def date(
     column: str,
-    cuts: Sequence[float] = (0, 30),
+    cuts: Sequence[float] | str = "auto",
     *,
     format: str | tuple[str | None, str | None] | None = None,
     swapped: bool = True,
     one_digit: bool = True,
-    valid: tuple[str, str] = ("1800-01-01", "2099-12-31"),
+    valid: tuple[str, str] = ("0001-01-01", "2099-12-31"),
     **common: Any,
 ) -> Field:
-    """Days between two dates, cut at `cuts`, with levels for two usual slips.
+    """Days between two dates, cut at `cuts`, with levels for what goes wrong with dates.
 
     From best to worst: equal (within the first cut); day and month swapped; one digit of
-    YYYYMMDD wrong; within the further cuts; further apart.
+    YYYYMMDD wrong; equal as far as known, where a date is a year or a month only; the same year,
+    where 1 January stands for an unknown day; within the further cuts; further apart. The two
+    levels before the cuts are there only where such dates are. Without `cuts`, they follow from
+    how near dates of different records are by chance.
 
     `format` is a `strptime` format such as "%d/%m/%Y", or one for each file. Without it, or where
-    one of the two is None (or ""), only ISO dates (1980-02-01) are read, and any other form is an
-    error rather than a guess. Dates that do not exist or lie outside `valid` count as missing.
+    one of the two is None (or ""), the order of day, month and year is told from the file. A date
+    that does not exist is compared digit by digit. Dates outside `valid` count as missing.
     Other parameters as for `exact`.
     """
-    cuts = checked_cuts(column, cuts, rising=True)
-    labels = _distance_labels(cuts, "apart", " days")
+    fixed = () if is_auto(cuts) else checked_cuts(column, cuts, rising=True)
     swapped = checked_flag(column, "swapped", swapped)
     one_digit = checked_flag(column, "one_digit", one_digit)
-    slips = (("one digit wrong", one_digit), ("day and month swapped", swapped))
-    lower = [*labels[:-1], *(label for label, on in slips if on)]
     formats = checked_formats(column, format)
     shared = {"swapped": swapped, "one_digit": one_digit, "valid": checked_days(column, valid)}
     one = formats[0] if formats[0] == formats[1] else tuple(form or "" for form in formats)
-    own = {"cuts": cuts, **({"format": one} if one else {}), **shared}
-    options = {"formats": formats, **shared}
-    return _field("date", column, lower, labels[-1], cuts, common, own, options)
+    own = {**({"cuts": fixed} if fixed else {}), **({"format": one} if one else {}), **shared}
+    options = {
+        "formats": formats, **shared, "partial": False, "filler": False,
+        "settle": _settle_date, "join": not fixed,
+    }  # fmt: skip
+    if not fixed:
+        refuse_priors("date", column, common)
+    labels = date_labels(fixed or (0.0,), options)
+    return make_field("date", column, labels[:-1], labels[-1], fixed, common, own, options)
+
+
+def date_labels(cuts: tuple[float, ...], options: Mapping[str, Any]) -> list[str]:
+    """What the levels of a date mean, worst first."""
+    labels = distance_labels(cuts, "apart", " days")
+    slips = (
+        ("the same year, and 1 January", "filler"),
+        ("equal as far as known", "partial"),
+        ("one digit wrong", "one_digit"),
+        ("day and month swapped", "swapped"),
+    )
+    return [*labels[:-1], *(label for label, on in slips if options[on]), labels[-1]]
 
 
 def geo(
@@ -178,11 +205,11 @@ def geo(
     """
     _refuse_bands("geo", common)
     cuts = checked_cuts(latitude, cuts, rising=True)
-    labels = _distance_labels(cuts, "distance", " km")
+    labels = distance_labels(cuts, "distance", " km")
     check_text("geo", "longitude", longitude)
     common.setdefault("name", f"{latitude},{longitude}")
     own = {"cuts": cuts, "longitude": longitude}
-    return _field("geo", latitude, labels[:-1], labels[-1], cuts, common, own)
+    return make_field("geo", latitude, labels[:-1], labels[-1], cuts, common, own)
 
 
 def custom(
@@ -205,23 +232,7 @@ def custom(
     labels = [f"level {h}" for h in range(1, levels)]
     own = {"levels": levels}
     options = {**own, "function": function}
-    return _field("custom", column, labels, f"level {levels}", (), common, own, options)
-
-
-COMPARISONS: dict[str, Callable[..., Field]] = {
-    f.__name__: f
-    for f in (
-        exact,
-        levenshtein,
-        damerau_levenshtein,
-        jaro_winkler,
-        numeric,
-        date,
-        tokens,
-        geo,
-        custom,
-    )
-}
+    return make_field("custom", column, labels, f"level {levels}", (), common, own, options)
 
 
 def default_m_prior(n_lower: int, n_bands: int) -> tuple[float, ...]:
@@ -250,8 +261,8 @@ def _string_distance(
     cuts = checked_cuts(column, cuts, rising=True)
     if cuts[0] != 0:
         _refuse_bands(f"{kind} with a first cut above 0", common)
-    labels = _distance_labels(cuts, "distance", "")
-    return _field(kind, column, labels[:-1], labels[-1], cuts, common, {"cuts": cuts})
+    labels = distance_labels(cuts, "distance", "")
+    return make_field(kind, column, labels[:-1], labels[-1], cuts, common, {"cuts": cuts})
 
 
 def _similarity(
@@ -263,17 +274,17 @@ def _similarity(
     labels = [f"{word} < {cuts[-1]:g}", *(f"{word} ≥ {c:g}" for c in reversed(cuts))]
     if cuts[0] == 1:
         labels[-1] = "equal" if kind == "jaro_winkler" else "same words"
-    return _field(kind, column, labels[:-1], labels[-1], cuts, common, {"cuts": cuts})
+    return make_field(kind, column, labels[:-1], labels[-1], cuts, common, {"cuts": cuts})
 
 
-def _distance_labels(cuts: tuple[float, ...], word: str, unit: str) -> list[str]:
+def distance_labels(cuts: tuple[float, ...], word: str, unit: str) -> list[str]:
     labels = [f"{word} > {cuts[-1]:g}{unit}", *(f"{word} ≤ {c:g}{unit}" for c in reversed(cuts))]
     if cuts[0] == 0:
         labels[-1] = "equal"
     return labels
 
 
-def _field(
+def make_field(
     kind: str,
     column: str,
     lower: list[str],
@@ -295,8 +306,11 @@ def _field(
             )
     column = plain(column)
     check_text(kind, "the column", column)
-    bands = checked_bands(column, common.get("bands"))
-    labels = (*lower, *_band_labels(agreement, bands))
+    auto = is_auto(common.get("bands"))
+    if auto:
+        refuse_priors(kind, column, common)
+    bands = () if auto else checked_bands(column, common.get("bands"))
+    labels = (*lower, *band_labels(agreement, bands))
     default_m, flat = default_m_prior(len(lower), len(bands)), (1.0,) * len(labels)
     columns = checked_columns(kind, column, (own or {}).get("longitude"), common.get("columns"))
     checked: dict[str, Any] = {
@@ -307,7 +321,11 @@ def _field(
         "m_prior": checked_prior(column, "m_prior", common.get("m_prior"), default_m),
         "u_prior": checked_prior(column, "u_prior", common.get("u_prior"), flat),
     }
-    said = {**checked, "columns": [c[0] if len(c) == 1 else c for c in columns]}
+    said = {
+        **checked,
+        **({"bands": "auto"} if auto else {}),
+        "columns": [c[0] if len(c) == 1 else c for c in columns],
+    }
     given = {key: said[key] for key, value in common.items() if value is not None}
     settings = {"column": column, "compare": kind, **(own or {}), **given}
     return Field(
@@ -315,17 +333,43 @@ def _field(
         columns=columns,
         labels=labels,
         cuts=tuple(cuts),
-        options=dict(options or {}),
+        options={**(options or {}), **({"bands": "auto"} if auto else {})},
         settings={key: plain(value) for key, value in settings.items()},
         **checked,
     )
 
 
-def _band_labels(agreement: str, bands: tuple[float, ...]) -> list[str]:
+def band_labels(agreement: str, bands: tuple[float, ...]) -> list[str]:
     if not bands:
         return [agreement]
     edges = [f"{100 * b:g} %" for b in bands]
     return [f"{agreement}, value > {edges[0]}", *(f"{agreement}, value ≤ {e}" for e in edges)]
+
+
+def is_auto(given: Any) -> bool:
+    """Whether a setting is left to the data."""
+    return isinstance(given, str) and given == "auto"
+
+
+def _settle_number(field: Field, *sides: Any) -> Field:
+    from bayeslink.comparing.from_data import number_field  # which builds on this module
+
+    return number_field(field, *sides)
+
+
+def _settle_date(field: Field, *sides: Any) -> Field:
+    from bayeslink.comparing.from_data import date_field
+
+    return date_field(field, *sides)
+
+
+def refuse_priors(kind: str, column: str, common: Mapping[str, Any]) -> None:
+    """Priors go by level, and levels that follow from the data are not known yet."""
+    for prior in ("m_prior", "u_prior"):
+        if common.get(prior) is not None:
+            raise SettingsError(
+                f"{kind}({column!r}): {prior} has a number for each level, so give cuts too."
+            )
 
 
 def _refuse_bands(kind: str, common: Mapping[str, Any]) -> None:

@@ -6,7 +6,8 @@ above the worst level are kept as a sparse table; all others are at level 1.
 Only a `custom` function is called for every value pair. Each other kind of comparison has a plan
 that leaves out most of the pairs which cannot be above level 1 and none of those that can: texts
 are compared 512 at a time and given up together, sets of words meet through an index of their rarer
-words, numbers and dates within a range of sorted values, places within a ball. The work is done in
+words, numbers and dates within a range of sorted values, places within a ball, and rules find their
+own pairs. The work is done in
 threads, in pieces of some rows (values of A), each of bounded size: none takes long, so that Ctrl-C
 need not wait for it.
 """
@@ -128,7 +129,7 @@ def each_piece(
     from bayeslink.kernels.tables import by_row
 
     by_row.compile()  # here, as in the plans, not in threads: see `threads`
-    plan = _PLANS[field.kind](field, x, y)
+    plan = _plan(field, x, y)
 
     def work(first: int, last: int) -> list[T]:
         check()
@@ -233,7 +234,7 @@ def _matrix_plan(field: Field, x: Sequence[Any], y: Sequence[Any]) -> _Plan:
 # --- texts ----------------------------------------------------------------------------------------
 
 
-def _text_plan(field: Field, x: Sequence[str], y: Sequence[str]) -> _Plan:
+def text_plan(field: Field, x: Sequence[str], y: Sequence[str]) -> _Plan:
     from bayeslink.kernels import distances
     from bayeslink.kernels.lanes import LANES
 
@@ -344,10 +345,10 @@ def _word_sets(
 
 def _number_plan(field: Field, x: Sequence[float], y: Sequence[float]) -> _Plan:
     left, right = value_array(field, x), value_array(field, y)
-    return _range_plan(field, left, right, right, _number_bounds(field, left))
+    return _range_plan(field, left, right, right, number_bounds(field, left))
 
 
-def _number_bounds(field: Field, values: NDArray[np.float64]) -> TwoArrays:
+def number_bounds(field: Field, values: NDArray[np.float64]) -> TwoArrays:
     """Least and largest number within the last cut of each of `values`, rounded outwards."""
     widest = number_tolerances(field)[-1]
     size = np.abs(values)
@@ -366,11 +367,12 @@ def _date_plan(field: Field, x: Sequence[int], y: Sequence[int]) -> _Plan:
     left, right = value_array(field, x), value_array(field, y)
     days, dates = left[:, 2], right[:, 0]
     reach = field.cuts[-1]
+    vague = field.options["partial"] or field.options["filler"]
 
     def slips(first: int, last: int) -> TwoArrays:
         """Dates with one digit changed or day and month swapped that are among those of B.
 
-        Each is there once, except for the date itself.
+        And those of the same year, where a date may not be known to the day.
         """
         here = left[first:last, :1]
         slipped = [left[first:last, 1:2]]
@@ -379,7 +381,17 @@ def _date_plan(field: Field, x: Sequence[int], y: Sequence[int]) -> _Plan:
         candidates = np.concatenate(slipped, 1)
         columns = np.minimum(np.searchsorted(dates, candidates), len(dates) - 1)
         rows, which = np.nonzero(dates[columns] == candidates)
-        return rows, columns[rows, which]
+        found = rows, columns[rows, which]
+        if not vague:
+            return found
+        year = here[:, 0] // 10000 * 10000
+        begin, end = (np.searchsorted(dates, year + k) for k in (0, 10000))
+        n = end - begin
+        at = np.arange(n.sum()) + np.repeat(begin - np.cumsum(n) + n, n)
+        rows, columns = np.repeat(np.arange(last - first), n), at
+        loose = (here[rows, 0] % 100 == 0) | (dates[columns] % 100 == 0)
+        loose |= (here[rows, 0] % 10000 == 101) | (dates[columns] % 10000 == 101)
+        return np.append(found[0], rows[loose]), np.append(found[1], columns[loose])
 
     return _range_plan(field, left, right, right[:, 2], (days - reach, days + reach), slips)
 
@@ -392,18 +404,22 @@ def _range_plan(
     bounds: TwoArrays,
     slips: Callable[[int, int], TwoArrays] | None = None,
 ) -> _Plan:
-    """Look at the values of B whose rising `keys` lie within bounds, and at `slips` besides."""
+    """Look at the values of B whose `keys` lie within bounds, and at `slips` besides.
+
+    A value may be looked at twice: it is kept once.
+    """
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
     begin = np.searchsorted(keys, bounds[0], "left")
     counts = np.maximum(np.searchsorted(keys, bounds[1], "right") - begin, 0)
 
     def hits(first: int, last: int, limit: int) -> Hits:
         n = counts[first:last]
         rows = np.repeat(np.arange(last - first), n)
-        columns = np.arange(n.sum()) + np.repeat(begin[first:last] - np.cumsum(n) + n, n)
+        columns = order[np.arange(n.sum()) + np.repeat(begin[first:last] - np.cumsum(n) + n, n)]
         if slips is not None:
             r, c = slips(first, last)
-            outside = (c < begin[first + r]) | (c >= begin[first + r] + n[r])
-            rows, columns = np.append(rows, r[outside]), np.append(columns, c[outside])
+            rows, columns = np.append(rows, r), np.append(columns, c)
         return _kept(rows, columns, levels_of_pairs(field, left[first + rows], right[columns]))
 
     edges = _edges((np.cumsum(counts + _SLIPS) - 1) // _CELLS)
@@ -438,13 +454,27 @@ def _on_the_sphere(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.stack([across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude)], 1)
 
 
+# --- rules ----------------------------------------------------------------------------------------
+
+
+def _ladder_plan(field: Field, x: Sequence[str], y: Sequence[str]) -> _Plan:
+    rows, start_a = _by_length(x)  # as edit distances want them
+    letters = start_a[1:] * float(sum(map(len, y)))
+    find = field.options["ladder"].find([x[r] for r in rows], y)
+    return _Plan(rows, _edges(np.arange(len(x)) // _ROWS + letters // _LETTER_PAIRS), find)
+
+
 _PLANS: dict[str, Callable[..., _Plan]] = {
-    "levenshtein": _text_plan,
-    "damerau_levenshtein": _text_plan,
-    "jaro_winkler": _text_plan,
+    "levenshtein": text_plan,
+    "damerau_levenshtein": text_plan,
+    "jaro_winkler": text_plan,
     "tokens": _word_plan,
     "numeric": _number_plan,
     "date": _date_plan,
     "geo": _place_plan,
     "custom": _matrix_plan,
 }
+
+
+def _plan(field: Field, x: Sequence[Any], y: Sequence[Any]) -> _Plan:
+    return _PLANS.get(field.kind, _ladder_plan)(field, x, y)

@@ -75,7 +75,7 @@ def compare(
 
 
 def _checked_fields(fields: Sequence[Field]) -> list[Field]:
-    fields = list(fields)
+    fields = flat(fields)
     if not fields or not all(isinstance(f, Field) for f in fields):
         raise SettingsError(
             "give at least one field to compare, such as [levenshtein('surname'), exact('age')]."
@@ -88,6 +88,12 @@ def _checked_fields(fields: Sequence[Field]) -> list[Field]:
             f"such as exact({twice[0]!r}, name='{twice[0]}_exact')."
         )
     return fields
+
+
+def flat(fields: Any) -> list[Any]:
+    """Fields, those of a `person_name` among them, as one list."""
+    given = [fields] if isinstance(fields, Field) else list(fields)
+    return [f for part in given for f in (part if isinstance(part, list | tuple) else [part])]
 
 
 def _block_field(names: Sides) -> Field:

@@ -171,6 +171,8 @@ def levels_beside(field: Field, x: Sequence[Any], y: Sequence[Any]) -> NDArray[n
     """Level of each value of x against the one of y beside it, frequency bands left aside."""
     if field.kind in ("numeric", "date", "geo"):
         return levels_of_pairs(field, value_array(field, x), value_array(field, y))
+    if ladder := field.options.get("ladder"):
+        return np.asarray(ladder.levels_beside(x, y))
     if field.kind == "custom":
         return np.array([level_matrix(field, [v], [w], 1)[0, 0] for v, w in zip(x, y, strict=True)])
     if field.kind == "tokens":

@@ -36,7 +36,13 @@ from bayeslink.pairs.source import (
 )
 from bayeslink.pairs.vectors import distinct_vectors
 
-_KINDS = ("exact", "levenshtein", "damerau_levenshtein", "jaro_winkler")  # whose values are texts
+_KINDS = (
+    "exact",
+    "levenshtein",
+    "damerau_levenshtein",
+    "jaro_winkler",
+    "name",
+)  # whose values are texts
 _FEWEST, _TIMES = 5, 3.0  # swapped pairs, and times as many as by chance, that make it a level
 _MOST_A_RECORD = 1  # pairs of one kind for each record, beyond which they are not listed
 _ALIKE = 3  # letters at the beginning or end of the other name that are the same

@@ -19,7 +19,10 @@ def grown(array, size):
 
 @kernel("Tuple((i8[::1],i4[::1],u1[::1]))(i4[::1],i4[::1],u1[::1],i8,i8)")
 def by_row(rows, codes, levels, n_rows, n_codes):
-    """Entries of each row, and codes and levels by row and rising code."""
+    """Entries of each row, and codes and levels by row and rising code.
+
+    An entry that comes several times is there once, with the best of its levels.
+    """
     counts, free = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
     for row in rows:
         counts[row] += 1
@@ -32,21 +35,29 @@ def by_row(rows, codes, levels, n_rows, n_codes):
         free[rows[k]] += 1
     present = np.zeros(n_codes // 64 + 1, np.uint64)
     level_of = np.empty(n_codes, np.uint8)
+    at = 0
     for row in range(n_rows):
-        at = free[row] - counts[row]
-        w = len(present)
-        for k in range(at, free[row]):
-            present[codes_out[k] // 64] |= _ONE << np.uint64(codes_out[k] % 64)
-            level_of[codes_out[k]] = levels_out[k]
-            w = min(w, codes_out[k] // 64)
-        while at < free[row]:
+        begin, left, w = at, 0, len(present)
+        for k in range(free[row] - counts[row], free[row]):
+            code = codes_out[k]
+            bit = _ONE << np.uint64(code % 64)
+            if present[code // 64] & bit:
+                level_of[code] = max(level_of[code], levels_out[k])
+                continue
+            present[code // 64] |= bit
+            level_of[code] = levels_out[k]
+            w = min(w, code // 64)
+            left += 1
+        while left:
             while present[w] != 0:
                 code = 64 * w + np.int64(lowest_bit(present[w]))
                 present[w] &= present[w] - _ONE
                 codes_out[at], levels_out[at] = code, level_of[code]
                 at += 1
+                left -= 1
             w += 1
-    return counts, codes_out, levels_out
+        counts[row] = at - begin
+    return counts, codes_out[:at], levels_out[:at]
 
 
 @kernel("void(i8[::1],i4[::1],i8[::1],i4[::1],u1[::1],i4[::1],u1[::1])")

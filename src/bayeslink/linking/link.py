@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from bayeslink.comparing.fields import Field
 from bayeslink.data.records import ReadOptions
-from bayeslink.engines.compare import Progress, Sides, as_list, compare, read_options
+from bayeslink.engines.compare import Progress, Sides, as_list, compare, flat, read_options
 from bayeslink.errors import SettingsError
 from bayeslink.inference.decisions import Decision, Loss, too_few
 from bayeslink.inference.fit_checks import check_fit
@@ -117,7 +117,7 @@ def link(
         "b": str(b) if _is_path(b) else None,
         "id": id,
         "block": as_list(block),
-        "fields": list(fields),
+        "fields": flat(fields),
         "prior": fit.prior,
         "read": read_options(read, missing),
         "structure": structure,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from bayeslink.comparing.fields import COMPARISONS, Field
+from bayeslink.comparing.catalogue import COMPARISONS
+from bayeslink.comparing.fields import Field
 from bayeslink.data.records import ReadOptions
 from bayeslink.errors import SettingsError
 from bayeslink.inference.decisions import Loss
@@ -26,10 +28,13 @@ TYPE_NAMES = {
 }
 
 
-def parse_on(text: str) -> Field:
-    """A field from `column:comparison[:setting=value…]`, as `--on` takes it.
+def parse_on(text: str) -> list[Field]:
+    """Fields from `column:comparison[:setting=value…]`, as `--on` takes it.
 
-    >>> parse_on("surname:levenshtein:cuts=0,.2,.4").cuts
+    A column is `name` or, where the files differ, `name in A=name in B`; several columns of a file
+    are joined by +. Only `person_name` makes two fields, of `given name,family name`.
+
+    >>> parse_on("surname:levenshtein:cuts=0,.2,.4")[0].cuts
     (0.0, 0.2, 0.4)
     """
     column, _, rest = text.partition(":")
@@ -39,7 +44,7 @@ def parse_on(text: str) -> Field:
             "name can be given in link.toml (--config)."
         )
     kind, *settings = _split_outside_quotes(rest) if rest else ["exact"]
-    entry: dict[str, Any] = {"column": column, "compare": kind}
+    entry: dict[str, Any] = {"compare": kind, **_columns(text, column, kind)}
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals:
@@ -47,8 +52,28 @@ def parse_on(text: str) -> Field:
                 f"--on {text!r}: {setting!r} is not setting=value. "
                 "For example: --on surname:levenshtein:cuts=0,.25,.5"
             )
+        if key in ("column", "compare") or (key in entry and key == "columns"):
+            raise SettingsError(f"--on {text!r}: {key!r} is said already, before the settings.")
         entry[key] = _value(key, value)
-    return field_from(entry)
+    return fields_from(entry)
+
+
+def _columns(text: str, column: str, kind: str) -> dict[str, Any]:
+    """`column` and, where they differ between the files or are several, `columns`."""
+    mark = "," if kind == "person_name" else "+"
+    sides = [side.split(mark) for side in column.split("=")]
+    if len(sides) > 2 or not all(map(all, sides)):
+        raise SettingsError(
+            f"--on {text!r}: {column!r} is no column, nor COLUMN_A=COLUMN_B. A name with = or "
+            f"{mark} in it can be given in link.toml (--config)."
+        )
+    if kind == "person_name" and len(sides[0]) != 2:
+        raise SettingsError(f"--on {text!r}: say GIVEN,FAMILY:person_name.")
+    a, b = sides[0], sides[-1]
+    if len(a) == len(b) == 1 and len(sides) == 1:
+        return {"column": a[0]}
+    same = {} if kind == "person_name" and len(sides) == 1 else {"columns": [a, b]}
+    return {"column": mark.join(a), **same}
 
 
 def _split_outside_quotes(text: str) -> list[str]:
@@ -67,7 +92,9 @@ def _split_outside_quotes(text: str) -> list[str]:
 
 def _value(key: str, text: str) -> Any:
     """Text of a command-line setting as TOML would have it."""
-    if key in ("format", "name", "longitude"):
+    if key == "format":
+        return _formats(text)
+    if key in ("name", "longitude") or text == "auto":
         return text
     if key in ("columns", "normalise", "missing") or (key == "valid" and "-" in text[1:]):
         return [part for part in text.split(",") if part or key == "missing"]
@@ -81,8 +108,17 @@ def _value(key: str, text: str) -> Any:
     return int(numbers[0] or 0) if whole else numbers
 
 
-def field_from(entry: Mapping[str, Any]) -> Field:
-    """A field from one [[fields]] table of link.toml."""
+def _formats(text: str) -> Any:
+    """One date format, or two with a comma between them, of A and of B."""
+    for comma in (k for k, letter in enumerate(text) if letter == ","):
+        sides = [text[:comma], text[comma + 1 :]]
+        if all(re.search("%[Yy]", side) or not side for side in sides):
+            return sides
+    return text
+
+
+def fields_from(entry: Mapping[str, Any]) -> list[Field]:
+    """The field, or fields, of one [[fields]] table of link.toml."""
     if not isinstance(entry, Mapping):
         raise SettingsError('each of fields is a table: [[fields]] with column = "…".')
     arguments = dict(entry)
@@ -99,10 +135,13 @@ def field_from(entry: Mapping[str, Any]) -> Field:
         raise SettingsError(f'a {kind} field names no column. Say column = "…".')
     try:
         if kind == "geo":
-            return COMPARISONS[kind](column, arguments.pop("longitude", "longitude"), **arguments)
-        return COMPARISONS[kind](column, **arguments)
+            arguments.setdefault("longitude", "longitude")
+        elif kind == "person_name":
+            column, arguments["last"] = column.split(",")
+        made = COMPARISONS[kind](column, **arguments)
     except TypeError as error:
         raise SettingsError(f"{kind} field {column!r}: {error}") from None
+    return made if isinstance(made, list) else [made]
 
 
 def link_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,8 +153,11 @@ def link_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
     if settings.get("loss"):
         arguments["loss"] = _loss(settings["loss"])
-    fields = [f if isinstance(f, Field) else field_from(f) for f in settings.get("fields", ())]
-    arguments["fields"] = fields
+    arguments["fields"] = [
+        field
+        for entry in settings.get("fields", ())
+        for field in ([entry] if isinstance(entry, Field) else fields_from(entry))
+    ]
     if "id" in settings:
         arguments["id"] = _id(settings["id"])
     block = settings.get("block", [])
@@ -213,7 +255,7 @@ def from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
     if flags["reject"] is not None:
         given["loss"] = {"reject": flags["reject"]}
     if flags["on"]:
-        given["fields"] = [parse_on(text) for text in flags["on"]]
+        given["fields"] = [field for text in flags["on"] for field in parse_on(text)]
     if flags["no_id"]:
         given["id"] = None
     elif flags["ids"]:

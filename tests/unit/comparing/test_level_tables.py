@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import bayeslink as bl
 from bayeslink.comparing import level_tables
+from bayeslink.comparing.catalogue import COMPARISONS
 from bayeslink.comparing.comparisons import level_matrix
-from bayeslink.comparing.fields import COMPARISONS
 from bayeslink.comparing.level_tables import level_table
 from bayeslink.errors import SettingsError
 

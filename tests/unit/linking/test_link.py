@@ -188,13 +188,13 @@ def test_usage_errors_exit_2_and_say_what_to_do(arguments, words):
 
 
 def test_on_takes_settings():
-    field = parse_on("surname:levenshtein:cuts=0,.2,.4:bands=.01,.001:m_prior=1,2,3,4,5,6")
+    (field,) = parse_on("surname:levenshtein:cuts=0,.2,.4:bands=.01,.001:m_prior=1,2,3,4,5,6")
     assert (field.cuts, field.bands) == ((0, 0.2, 0.4), (0.01, 0.001))
     assert field.m_prior == (1, 2, 3, 4, 5, 6)
-    assert parse_on("age").kind == "exact"
-    assert parse_on('born:date:format="%d:%m:%Y"').options["formats"] == ("%d:%m:%Y",) * 2
-    assert parse_on("x:exact:columns=p,q:missing=?,NA").columns == (("p",), ("q",))
-    assert parse_on("lat:geo:longitude=lon").columns == (("lat", "lon"),) * 2
+    assert parse_on("age")[0].kind == "exact"
+    assert parse_on('born:date:format="%d:%m:%Y"')[0].options["formats"] == ("%d:%m:%Y",) * 2
+    assert parse_on("x:exact:columns=p,q:missing=?,NA")[0].columns == (("p",), ("q",))
+    assert parse_on("lat:geo:longitude=lon")[0].columns == (("lat", "lon"),) * 2
 
 
 def test_simulate_and_demo(tmp_path):

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 import bayeslink as bl
 from bayeslink.cli import main
+from bayeslink.comparing.catalogue import COMPARISONS
 from bayeslink.comparing.field_checks import NORMALISATIONS
-from bayeslink.comparing.fields import COMPARISONS
 from bayeslink.errors import SettingsError
 from bayeslink.results.link_toml import dump, load
-from bayeslink.results.settings import field_from, link_arguments
+from bayeslink.results.settings import fields_from, link_arguments
 from bayeslink.review.material import open_run
 
 # --- from settings to the file and back -------------------------------------------------------
@@ -144,7 +144,7 @@ def is_plain(value):
 @given(field=fields())
 def test_settings_of_a_field_are_plain_and_make_it_again(field):
     assert all(map(is_plain, field.settings.values()))
-    assert field_from(field.settings) == field
+    assert fields_from(field.settings) == [field]
 
 
 @pytest.fixture(scope="module")

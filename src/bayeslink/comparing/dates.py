@@ -1,0 +1,241 @@
+"""Dates as people write them, read without losing any, and how two of them compare.
+
+A date is the number YYYYMMDD, with zeros for a month or day that is not known. One that does not
+exist (31 February) keeps its digits: it can still agree, or differ in one digit. Which of two
+numbers is the day is told from the other dates of the file, unless a format says so.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from bayeslink.comparing.fields import Field
+
+DATE_COLUMNS = ("YYYYMMDD", "YYYYDDMM", "day number", "digits of YYYYMMDD, four bits each")
+ORDERS = ("dmy", "mdy", "ymd")
+_SAID = {"dmy": "day, month, year", "mdy": "month, day, year", "ymd": "year, month, day"}
+_TIME = re.compile(
+    r"(?:[T ]\s*\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?\s*(?:Z|[AaPp][Mm]|[+-]\d{2}:?\d{2})?)\Z"
+)
+_PARTS = re.compile(r"\d+|[^\W\d_]+")
+_ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b", re.IGNORECASE)
+_MONTHS = {
+    word: number
+    for number, words in enumerate(
+        (
+            "jan january januar janvier enero gennaio",
+            "feb february februar fevrier février febrero febbraio",
+            "mar march marz märz maerz mars marzo",
+            "apr april avril abril aprile",
+            "may mai mayo maggio",
+            "jun june juni juin junio giugno",
+            "jul july juli juillet julio luglio",
+            "aug august aout août agosto",
+            "sep sept september septembre septiembre settembre",
+            "oct okt october oktober octobre octubre ottobre",
+            "nov november novembre noviembre",
+            "dec dez december dezember decembre décembre diciembre dicembre",
+        ),
+        1,
+    )
+    for word in words.split()
+}
+_PIVOT = 30  # years of two digits below it are of this century
+_FAR = 100_000  # days between dates that do not exist or are not whole: in no window
+FILLER = 5.0  # times as many dates on 1 January as on other days: it stands for "some day"
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def read_date(text: str, order: str, form: str | None, valid: tuple[str, str]) -> int | None:
+    """YYYYMMDD of a date, 0 for what is not known; None if it is no date or outside `valid`."""
+    text = text.strip()
+    value = None
+    if form is not None:
+        try:
+            day = dt.datetime.strptime(text, form)
+            value = day.year * 10000 + day.month * 100 + day.day
+        except ValueError:
+            pass
+    if value is None:
+        value = _by_parts(_TIME.sub("", text), order)
+    first, last = (int(day.replace("-", "")) for day in valid)
+    low = value and (value if value % 10000 else value + 1231)  # the last day it may mean
+    return (
+        value if value is not None and low is not None and first <= low and value <= last else None
+    )
+
+
+def _by_parts(text: str, order: str) -> int | None:
+    """A date from its numbers and the name of a month."""
+    parts = _PARTS.findall(_ORDINAL.sub("", text))
+    numbers = [part for part in parts if part.isdecimal() and part.isascii()]
+    named = [_MONTHS[p.casefold()] for p in parts if p.casefold() in _MONTHS]
+    if len(named) > 1 or len(numbers) + len(named) != len(parts):
+        return None
+    if named:
+        return _with_month(numbers, named[0])
+    if len(numbers) == 1:
+        return _compact(numbers[0], order)
+    if len(numbers) == 2:
+        year, month = sorted(numbers, key=len, reverse=True)
+        return _put(year, month, "0") if len(year) == 4 and len(month) <= 2 else None
+    if len(numbers) != 3:
+        return None
+    if len(numbers[0]) == 4:
+        return _put(*numbers)
+    return _put(**_named(numbers, "dmy" if order == "ymd" and len(numbers[2]) == 4 else order))
+
+
+def _with_month(numbers: Sequence[str], month: int) -> int | None:
+    if len(numbers) == 1:
+        return _put(numbers[0], str(month), "0") if len(numbers[0]) == 4 else None
+    if len(numbers) != 2:
+        return None
+    day, year = numbers if len(numbers[0]) <= 2 else numbers[::-1]
+    return _put(year, str(month), day)
+
+
+def _compact(digits: str, order: str) -> int | None:
+    if len(digits) == 4:
+        return _put(digits, "0", "0")
+    if len(digits) == 6 and order == "ymd":
+        return _put(digits[:4], digits[4:], "0")
+    if len(digits) != 8:
+        return None
+    edges = {"ymd": (4, 6), "dmy": (2, 4), "mdy": (2, 4)}[order]
+    parts = (digits[: edges[0]], digits[edges[0] : edges[1]], digits[edges[1] :])
+    return _put(**_named(parts, order))
+
+
+def _named(parts: Sequence[str], order: str) -> dict[str, str]:
+    names = {"d": "day", "m": "month", "y": "year"}
+    return {names[letter]: part for letter, part in zip(order, parts, strict=True)}
+
+
+def _put(year: str, month: str, day: str) -> int | None:
+    """The number of a date, whether it exists or not; two digits are a year of our time."""
+    if len(year) not in (2, 4) or len(month) > 2 or len(day) > 2:
+        return None
+    y, m, d = int(year), int(month), int(day)
+    if len(year) == 2:
+        y += 2000 if y < _PIVOT else 1900
+    return (y * 10000 + m * 100 + (d if m else 0)) or None
+
+
+def exists(date: int) -> bool:
+    try:
+        dt.date(date // 10000, date // 100 % 100, date % 100)
+    except ValueError:
+        return False
+    return True
+
+
+def order_of(form: str) -> str:
+    """In which order a format has day, month and year."""
+    found = re.findall("%[dmyYbB]", form)
+    letters = "".join({"d": "d", "m": "m", "b": "m", "B": "m"}.get(f[1], "y") for f in found)
+    return letters if letters in ORDERS else "ymd"
+
+
+def tell_orders(sides: Sequence[Counter[str]], valid: tuple[str, str]) -> tuple[str, str]:
+    """The order of day, month and year in each file: that in which most of its dates exist.
+
+    Where several read as many, that in which most dates are also in the other file.
+    """
+    read = [{order: _existing(texts, order, valid) for order in ORDERS} for texts in sides]
+    best = [
+        [o for o in ORDERS if sum(side[o].values()) == max(sum(s.values()) for s in side.values())]
+        for side in read
+    ]
+    shared = {(x, y): sum((read[0][x] & read[1][y]).values()) for x in best[0] for y in best[1]}
+    return max(shared, key=lambda orders: shared[orders])
+
+
+def _existing(texts: Counter[str], order: str, valid: tuple[str, str]) -> Counter[int]:
+    dates: Counter[int] = Counter()
+    for text, times in texts.items():
+        date = read_date(text, order, None, valid)
+        if date is not None and (exists(date) or date % 100 == 0):
+            dates[date] += times
+    return dates
+
+
+def said(order: str) -> str:
+    return _SAID[order]
+
+
+def shape(text: str) -> str:
+    """What a text looks like, and nothing of what it says."""
+    bare = re.sub(r"\d", "9", text.strip())[:20]
+    return re.sub(r"[^\W\d_]", "a", bare)
+
+
+def fillers(*sides: dict[int, int]) -> bool:
+    """Whether 1 January is so frequent, in either file, that it stands for an unknown day."""
+    for counts in sides:
+        whole = sum(n for date, n in counts.items() if date % 100)
+        first = sum(n for date, n in counts.items() if date % 10000 == 101)
+        if first > max(20, FILLER * whole / 365):
+            return True
+    return False
+
+
+# --- comparing ------------------------------------------------------------------------------------
+
+
+def date_array(dates: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A row of `DATE_COLUMNS` for each."""
+    year, month, day = dates // 10000, dates // 100 % 100, dates % 100
+    safe = np.clip(month, 1, 12)
+    start = ((year - 1970) * 12 + safe - 1).astype("M8[M]")
+    length = ((start + 1).astype("M8[D]") - start.astype("M8[D]")).astype(np.int64)
+    real = (month == safe) & (day >= 1) & (day <= length) & (year >= 1)
+    days = np.where(real, start.astype("M8[D]").astype(np.int64) + day, -_FAR * (dates + 10**6))
+    digits = sum((dates // 10**p % 10) << (4 * p) for p in range(8))
+    return np.stack([dates, year * 10000 + day * 100 + month, days, digits], 1)
+
+
+def date_levels(field: Field, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.uint8]:
+    """Levels of dates given as rows of `DATE_COLUMNS`."""
+    days = np.abs(left[..., 2] - right[..., 2])
+    levels = np.ones(days.shape, np.uint8)
+    for cut in field.cuts[:0:-1]:
+        levels[days <= cut] += 1
+    level = len(field.cuts)
+    x, y = left[..., 0], right[..., 0]
+    if field.options["filler"]:
+        level += 1
+        year = x // 10000 == y // 10000
+        levels[year & ((x % 10000 == 101) | (y % 10000 == 101))] = level
+    if field.options["partial"]:
+        level += 1
+        levels[_as_far_as_known(x, y)] = level
+    if field.options["one_digit"]:
+        level += 1
+        wrong = left[..., 3] ^ right[..., 3]
+        wrong |= wrong >> 2
+        wrong = (wrong | wrong >> 1) & 0x11111111  # a bit for each digit that differs
+        one = (wrong != 0) & (wrong & (wrong - 1) == 0)
+        levels[one & (x % 100 != 0) & (y % 100 != 0)] = level
+    if field.options["swapped"]:
+        level += 1
+        levels[(left[..., 1] == y) & (x % 100 != 0)] = level
+    levels[days <= field.cuts[0]] = level + 1
+    return levels
+
+
+def _as_far_as_known(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.bool_]:
+    """One of two dates lacks the day, or month and day, and they agree in the rest."""
+    month = (x // 100 == y // 100) & ((x % 100 == 0) | (y % 100 == 0))
+    year = (x // 10000 == y // 10000) & ((x % 10000 == 0) | (y % 10000 == 0))
+    return month | year

@@ -1,0 +1,243 @@
+"""What a field leaves to the data: cut points, frequency bands, and which levels are worth having.
+
+None of it looks at any truth. Cut points follow from how often values of different records are as
+near by chance: each level is a few times rarer among all pairs than the one below, from a share of
+the pairs that says little down to less than a pair a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayeslink.comparing.dates import fillers
+from bayeslink.comparing.fields import (
+    Field,
+    band_labels,
+    date_labels,
+    default_m_prior,
+    distance_labels,
+)
+
+if TYPE_CHECKING:
+    from bayeslink.comparing.dictionaries import Codes
+
+SAMPLE = 500  # values of A that cut points are told from
+FEWEST = 20  # pairs of records at a level, or it is joined with its neighbour
+_MOST, _STEP = 4, 2.0  # cuts beside equality, and how much rarer one is than the next, at least
+_WIDEST = 0.1  # share of all pairs within the last cut, at most
+_ALIKE = (0.1, 0.4, 1.0, 2.5, 8.0)  # pairs a record from each cut of a likeness on
+_NUMBERS = tuple(d * 10.0**k for k in range(-6, 9) for d in (1, 2, 3, 5))
+_DAYS = (1, 2, 3, 5, 7, 10, 14, 21, 30, 60, 90, 180, 365, 730)
+_TENS = 10.0  # larger numbers so many times the smaller: differences count in proportion
+_BANDS, _COMMONER = (1 / 3, 2 / 3), 4.0  # shares of the records, and times as common
+
+
+def relabelled(field: Field, labels: Sequence[str], n_bands: int = 0, **changes: Any) -> Field:
+    """The field with other levels, and priors to go with them.
+
+    However many levels there are, the prior of m is worth as much as that of four.
+    """
+    prior = default_m_prior(len(labels) - n_bands - 1, n_bands)
+    most = sum(default_m_prior(3, 0))
+    scale = min(1.0, most / sum(prior))
+    return replace(
+        field,
+        labels=tuple(labels),
+        m_prior=tuple(alpha * scale for alpha in prior),
+        u_prior=(1.0,) * len(labels),
+        **changes,
+    )
+
+
+def settled(field: Field, a: Codes, b: Codes) -> Field:
+    """The field with everything told from the data that it leaves open."""
+    settle: Callable[[Field, Codes, Codes], Field] | None = field.options.get("settle")
+    if settle is not None:
+        field = settle(field, a, b)
+    return with_bands(field, a, b) if field.options.get("bands") == "auto" else field
+
+
+# --- distances ------------------------------------------------------------------------------------
+
+
+def number_field(field: Field, a: Codes, b: Codes) -> Field:
+    """A numeric field with what is left open: cuts, and whether differences are relative."""
+    options = dict(field.options)
+    if options["relative"] is None:
+        options["relative"] = _in_proportion(a, b)
+    cuts = field.cuts
+    if not cuts:
+        nice = [c for c in _NUMBERS if c < 0.5] if options["relative"] else _NUMBERS
+        trial = replace(field, options=options)
+        cuts = _by_chance(trial, a, b, nice, lambda v, c: _number_window(trial, v, c))
+    unit = " of the larger" if options["relative"] else ""
+    labels = distance_labels(cuts, "difference", unit)
+    return relabelled(field, labels, cuts=cuts, options=options)
+
+
+def _in_proportion(a: Codes, b: Codes) -> bool:
+    """Whether numbers differ so much in size that only their ratio tells how near two are."""
+    sizes = np.abs(np.concatenate([_drawn(side) for side in (a, b)]))
+    if len({*a.values, *b.values}) < 200 or not len(sizes):
+        return False
+    low, high = np.quantile(sizes, [0.1, 0.9])
+    return bool(high > _TENS * low)
+
+
+def _number_window(
+    field: Field, values: NDArray[Any], cut: float
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    from bayeslink.comparing.level_tables import number_bounds
+
+    return number_bounds(replace(field, cuts=(cut,)), values)
+
+
+def date_field(field: Field, a: Codes, b: Codes) -> Field:
+    """A date field with windows in days, and with levels for dates that are not whole."""
+    options = dict(field.options)
+    options["partial"] = any(date % 100 == 0 for side in (a, b) for date in side.values)
+    counts = [dict(zip(side.values, side.counts[:-1].tolist(), strict=True)) for side in (a, b)]
+    options["filler"] = fillers(*counts)
+    auto = not field.cuts
+    cuts = field.cuts or _by_chance(field, a, b, _DAYS, lambda v, c: (v - c, v + c))
+    if not auto and not options["partial"] and not options["filler"]:
+        return field
+    if field.settings.get("m_prior") or field.settings.get("u_prior"):  # for the levels as given
+        return field
+    return relabelled(field, date_labels(cuts, options), cuts=cuts, options=options)
+
+
+def _by_chance(
+    field: Field,
+    a: Codes,
+    b: Codes,
+    nice: Sequence[float],
+    window: Callable[[NDArray[Any], float], tuple[NDArray[Any], NDArray[Any]]],
+) -> tuple[float, ...]:
+    """0, and those of the `nice` numbers at which pairs within them are evenly rarer."""
+    from bayeslink.comparing.comparisons import value_array
+
+    sides = []
+    for side in (a, b):
+        values = value_array(field, _drawn(side).tolist() if side is a else side.values)
+        sides.append(values[:, 2] if values.ndim == 2 else values)
+    if not len(sides[0]) or not len(sides[1]):
+        return (0.0,)
+    order = np.argsort(sides[1], kind="stable")
+    keys, below = sides[1][order], np.concatenate([[0], np.cumsum(b.counts[:-1][order])])
+
+    def within(cut: float) -> float:
+        low, high = window(sides[0], cut)
+        ends = (np.searchsorted(keys, low, "left"), np.searchsorted(keys, high, "right"))
+        return float((below[ends[1]] - below[ends[0]]).mean())
+
+    at = np.array([within(cut) for cut in nice])
+    first, last = max(_STEP * within(0), 0.1), _WIDEST * below[-1]
+    if last < first:
+        return (0.0,)
+    n = int(min(_MOST, 1 + np.log(last / first) / np.log(_STEP)))
+    targets = np.geomspace(last, first, n)
+    fit = [(cut, r) for cut, r in zip(nice, at, strict=True) if within(0) < r <= last * 1.1]
+    chosen = {min(fit, key=lambda c: abs(np.log(c[1] / t)))[0] for t in targets if fit}
+    return (0.0, *sorted(float(cut) for cut in chosen))
+
+
+def _drawn(side: Codes, most: int = SAMPLE) -> NDArray[Any]:
+    """Values of records spread evenly over those that have one."""
+    counts = np.cumsum(side.counts[:-1])
+    if not len(counts):
+        return np.zeros(0)
+    n = int(min(most, counts[-1]))
+    ranks = (np.arange(n) + 0.5) / n * counts[-1]
+    return np.array([side.values[k] for k in np.searchsorted(counts, ranks, "right").tolist()])
+
+
+# --- likenesses -----------------------------------------------------------------------------------
+
+
+def alike_cuts(scores: NDArray[np.float64], n_drawn: int, n_a: int) -> tuple[float, ...]:
+    """Cuts of a likeness, from the scores of some values of A with all of B."""
+    ranked = np.sort(scores)[::-1]
+    cuts = []
+    for rate in _ALIKE:
+        rank = int(rate * n_drawn)
+        if 0 < rank <= len(ranked) and rate * n_a >= FEWEST:
+            cuts.append(round(float(ranked[rank - 1]), 2))
+    return tuple(sorted({cut for cut in cuts if 0 < cut < 1}, reverse=True)) or (0.5,)
+
+
+# --- frequency bands ------------------------------------------------------------------------------
+
+
+def with_bands(field: Field, a: Codes, b: Codes) -> Field:
+    """Agreement split by how common the value is, where some values are far more common.
+
+    The records are cut into thirds by the share of records that have their value; a cut stays if
+    values above it are several times as common as those below.
+    """
+    counts: dict[Any, int] = {}
+    for side in (a, b):
+        for value, n in zip(side.values, side.counts[:-1].tolist(), strict=True):
+            counts[value] = counts.get(value, 0) + n
+    n = np.sort(np.array(list(counts.values()), np.float64))
+    total = n.sum()
+    if total < 6 * FEWEST:
+        return field
+    shares, upto = n / total, np.cumsum(n) / total
+    edges = [0, *(int(np.searchsorted(upto, part)) for part in _BANDS), len(n)]
+    bands: list[float] = []
+    for low, middle, high in zip(edges, edges[1:], edges[2:], strict=False):
+        rare, common = shares[low:middle], shares[middle:high]
+        if len(rare) and len(common) and _mean(common) >= _COMMONER * _mean(rare):
+            bands.insert(0, float(f"{shares[middle - 1]:.2g}"))
+    bands = sorted({band for band in bands if 0 < band < 1}, reverse=True)
+    if not bands:
+        return field
+    labels = [*field.labels[:-1], *band_labels(field.labels[-1], tuple(bands))]
+    return relabelled(field, labels, len(bands), bands=tuple(bands))
+
+
+def _mean(shares: NDArray[np.float64]) -> float:
+    """Of the shares, as the records have them."""
+    return float((shares**2).sum() / shares.sum())
+
+
+# --- levels that are worth having -----------------------------------------------------------------
+
+
+def joined_levels(
+    field: Field, pairs: NDArray[Any], lowest: int
+) -> tuple[Field, NDArray[np.uint8]]:
+    """The field without levels that hardly any pairs have, and the new level of each old one.
+
+    `pairs` are the pairs at each level, 0 first. Levels above `lowest` and below agreement are
+    joined from the worst up until they have `FEWEST` pairs; agreement stays as it is.
+    """
+    top = field.n_levels - len(field.bands)
+    lowest = min(lowest, top - 1)
+    new = np.arange(field.n_levels + 1, dtype=np.uint8)
+    groups: list[list[int]] = []
+    for level in range(lowest + 1, top):
+        if groups and sum(pairs[h] for h in groups[-1]) < FEWEST:
+            groups[-1].append(level)
+        else:
+            groups.append([level])
+    if len(groups) > 1 and sum(pairs[h] for h in groups[-1]) < FEWEST:
+        last = groups.pop()
+        groups[-1].extend(last)
+    kept = [*([h] for h in range(1, lowest + 1)), *groups, *([h] for h in range(top, len(new)))]
+    for level, group in enumerate(kept, 1):
+        new[group] = level
+    labels = [_joined_label(field, group, pairs) for group in kept]
+    return relabelled(field, labels, len(field.bands)), new
+
+
+def _joined_label(field: Field, group: Sequence[int], pairs: NDArray[Any]) -> str:
+    """The labels of those levels that pairs have, or else of the first."""
+    seen = [h for h in group if pairs[h]] or [group[0]]
+    return " or ".join(field.labels[h - 1] for h in seen)
