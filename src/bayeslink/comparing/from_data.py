@@ -34,7 +34,7 @@ _ALIKE = (0.1, 0.4, 1.0, 2.5, 8.0)  # pairs a record from each cut of a likeness
 _NUMBERS = tuple(d * 10.0**k for k in range(-6, 9) for d in (1, 2, 3, 5))
 _DAYS = (1, 2, 3, 5, 7, 10, 14, 21, 30, 60, 90, 180, 365, 730)
 _TENS = 10.0  # larger numbers so many times the smaller: differences count in proportion
-_BANDS, _COMMONER = (1 / 3, 2 / 3), 4.0  # shares of the records, and times as common
+_BANDS, _RARER = 3, 4.0  # frequency bands, and how many times as rare as the one before
 
 
 def relabelled(field: Field, labels: Sequence[str], n_bands: int = 0, **changes: Any) -> Field:
@@ -104,12 +104,23 @@ def date_field(field: Field, a: Codes, b: Codes) -> Field:
     counts = [dict(zip(side.values, side.counts[:-1].tolist(), strict=True)) for side in (a, b)]
     options["filler"] = fillers(*counts)
     auto = not field.cuts
+    if auto and field.options["one_digit"]:
+        options["one_digit"] = _share_one_digit_off(a, b) < _WIDEST / 2
     cuts = field.cuts or _by_chance(field, a, b, _DAYS, lambda v, c: (v - c, v + c))
     if not auto and not options["partial"] and not options["filler"]:
         return field
     if field.settings.get("m_prior") or field.settings.get("u_prior"):  # for the levels as given
         return field
     return relabelled(field, date_labels(cuts, options), cuts=cuts, options=options)
+
+
+def _share_one_digit_off(a: Codes, b: Codes) -> float:
+    """Of all pairs: in files of a few months it is a large one, and means nothing."""
+    sides = [_drawn(side).astype(np.int64) for side in (a, b)]
+    if not all(map(len, sides)):
+        return 0.0
+    digits = [np.stack([side // 10**p % 10 for p in range(8)], 1) for side in sides]
+    return float(((digits[0][:, None] != digits[1][None]).sum(2) == 1).mean())
 
 
 def _by_chance(
@@ -177,34 +188,26 @@ def alike_cuts(scores: NDArray[np.float64], n_drawn: int, n_a: int) -> tuple[flo
 def with_bands(field: Field, a: Codes, b: Codes) -> Field:
     """Agreement split by how common the value is, where some values are far more common.
 
-    The records are cut into thirds by the share of records that have their value; a cut stays if
-    values above it are several times as common as those below.
+    Bands are cut where values are 4, 16 and 64 times as rare as the most common one, as far as
+    enough pairs of records agree in each.
     """
-    counts: dict[Any, int] = {}
-    for side in (a, b):
-        for value, n in zip(side.values, side.counts[:-1].tolist(), strict=True):
-            counts[value] = counts.get(value, 0) + n
-    n = np.sort(np.array(list(counts.values()), np.float64))
-    total = n.sum()
-    if total < 6 * FEWEST:
+    in_b = dict(zip(b.values, b.counts[:-1].tolist(), strict=True))
+    shared = [(n, in_b[v]) for v, n in zip(a.values, a.counts[:-1].tolist(), strict=True) if v in in_b]
+    if not shared:
         return field
-    shares, upto = n / total, np.cumsum(n) / total
-    edges = [0, *(int(np.searchsorted(upto, part)) for part in _BANDS), len(n)]
-    bands: list[float] = []
-    for low, middle, high in zip(edges, edges[1:], edges[2:], strict=False):
-        rare, common = shares[low:middle], shares[middle:high]
-        if len(rare) and len(common) and _mean(common) >= _COMMONER * _mean(rare):
-            bands.insert(0, float(f"{shares[middle - 1]:.2g}"))
-    bands = sorted({band for band in bands if 0 < band < 1}, reverse=True)
+    n_a, n_b = np.array(shared, np.float64).T
+    share = (n_a + n_b) / (a.counts[:-1].sum() + b.counts[:-1].sum())
+    pairs, bands, upper = n_a * n_b, [], np.inf
+    for k in range(_BANDS):
+        band = float(f"{share.max() / _RARER ** (k + 1):.2g}")
+        enough = (pairs[(share > band) & (share <= upper)].sum(), pairs[share <= band].sum())
+        if min(enough) >= FEWEST:
+            bands.append(band)
+            upper = band
     if not bands:
         return field
     labels = [*field.labels[:-1], *band_labels(field.labels[-1], tuple(bands))]
     return relabelled(field, labels, len(bands), bands=tuple(bands))
-
-
-def _mean(shares: NDArray[np.float64]) -> float:
-    """Of the shares, as the records have them."""
-    return float((shares**2).sum() / shares.sum())
 
 
 # --- levels that are worth having -----------------------------------------------------------------

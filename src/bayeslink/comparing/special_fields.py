@@ -172,6 +172,7 @@ def _text(
 ) -> Field:
     refuse_priors(kind, column, common)
     common.setdefault("normalise", _KEPT)
+    common.setdefault("bands", "auto")
     fixed = () if is_auto(cuts) else checked_cuts(column, cuts, rising=False)
     if fixed and (fixed[0] >= 1 or fixed[-1] <= 0):
         raise SettingsError(f"{column!r}: cuts of {kind} lie between 0 and 1, got {cuts!r}.")
