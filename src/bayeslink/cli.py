@@ -105,7 +105,7 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
     "--on",
     multiple=True,
     metavar="COLUMN:COMPARISON[:SETTING=VALUE]",
-    help="A field to compare, such as surname:levenshtein or age:exact.",
+    help="A field to compare, such as surname:name or dob=born:date; see `bayeslink comparisons`.",
 )
 @click.option(
     "--block",
@@ -209,6 +209,18 @@ def link(
         click.echo(f"\nWhat the labels changed:\n{changed}")
     if explain_plan:
         click.echo(f"\n{run.plan}\n\n{run.pairs.describe().resources}")
+
+
+@main.command()
+@click.argument("names", nargs=-1)
+def comparisons(names: tuple[str, ...]) -> None:
+    """List the comparisons that --on takes, with levels, settings and an example of each."""
+    from bayeslink.comparing.catalogue import COMPARISONS, describe
+
+    for name in names:
+        if name not in COMPARISONS:
+            raise SettingsError(f"unknown comparison {name!r}. Allowed: {', '.join(COMPARISONS)}.")
+    click.echo("\n\n".join(describe(name) for name in names or COMPARISONS))
 
 
 @main.command()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 DATE_COLUMNS = ("YYYYMMDD", "YYYYDDMM", "day number", "digits of YYYYMMDD, four bits each")
 ORDERS = ("dmy", "mdy", "ymd")
+ALL_DAYS = ("0001-01-01", "9999-12-31")
 _SAID = {"dmy": "day, month, year", "mdy": "month, day, year", "ymd": "year, month, day"}
 _TIME = re.compile(
     r"(?:[T ]\s*\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?\s*(?:Z|[AaPp][Mm]|[+-]\d{2}:?\d{2})?)\Z"

@@ -27,7 +27,7 @@ from bayeslink.comparing.comparisons import (
     normalise_texts,
     value_reader,
 )
-from bayeslink.comparing.dates import order_of, shape, tell_orders
+from bayeslink.comparing.dates import ALL_DAYS, order_of, read_date, shape, tell_orders
 from bayeslink.comparing.fields import Field
 from bayeslink.comparing.from_data import joined_levels, settled
 from bayeslink.comparing.level_tables import (
@@ -143,9 +143,8 @@ def encode(field: Field, records: Records, side: int) -> Codes:
     n_absent = int((codes == len(values)).sum())
     unread = np.append(numbers == len(values), False) & ~declared
     n_invalid = int(unread[raw].sum())
-    if field.kind == "date" and n_invalid > UNREADABLE * max(1, len(codes) - n_absent + n_invalid):
-        wrong = [text for text, bad in zip(texts.to_pylist(), unread, strict=False) if bad]
-        raise _unreadable(field, records, side, n_invalid, wrong)
+    if field.kind == "date" and n_invalid:
+        _refuse_unreadable(field, records, side, texts, raw, unread, len(codes) - n_absent)
     return Codes(values, codes, n_absent - n_invalid, n_invalid)
 
 
@@ -157,7 +156,8 @@ def _field_cells(field: Field, records: Records, side: int) -> pa.Array:
     if not is_text(field):
         return pc.binary_join_element_wise(*columns, pa.scalar(JOIN, columns[0].type))
     space = pa.scalar(" ", columns[0].type)
-    joined = pc.binary_join_element_wise(*columns, space, null_handling="skip")
+    filled = [pc.fill_null(column, "") for column in columns]
+    joined = pc.utf8_trim_whitespace(pc.binary_join_element_wise(*filled, space))
     return pc.if_else(pc.equal(joined, ""), pa.scalar(None, joined.type), joined)
 
 
@@ -175,16 +175,30 @@ def _number_texts(
     return encoded.dictionary.take(pa.array(order)).to_pylist(), rank[found]
 
 
-def _unreadable(
-    field: Field, records: Records, side: int, n: int, texts: Sequence[str]
-) -> InputError:
-    """An error that shows what the texts look like, and none of them."""
-    shapes = [repr(found) for found, _ in Counter(map(shape, texts)).most_common(3)]
-    return InputError(
-        f"input {'AB'[side]}, {records.label}, column {field.columns[side][0]!r}: {n:,} values "
-        f"cannot be read as dates. They look like {', '.join(shapes)} (9 for any digit, a for any "
-        f"letter). Say their format, for example --on {field.name}:date:format=%d/%m/%Y "
-        '(format="%d/%m/%Y"), or what means missing, or compare the column as text.'
+def _refuse_unreadable(
+    field: Field,
+    records: Records,
+    side: int,
+    texts: pa.Array,
+    raw: NDArray[Any],
+    unread: NDArray[np.bool_],
+    n_read: int,
+) -> None:
+    """An error where many texts are no dates; it shows what they look like, and none of them."""
+    form, order = field.options["formats"][side], field.options["orders"][side]
+    unread = unread.copy()
+    for k in np.flatnonzero(unread).tolist():  # a date that is not `valid` has been read
+        unread[k] = read_date(texts[k].as_py(), order, form, ALL_DAYS) is None
+    n = int(unread[raw].sum())
+    if n <= UNREADABLE * (n + n_read):
+        return
+    wrong = Counter(shape(texts[k].as_py()) for k in np.flatnonzero(unread).tolist())
+    shapes = [repr(found) for found, _ in wrong.most_common(3)]
+    raise InputError(
+        f"input {'AB'[side]}, {records.label}, column {field.columns[side][0]!r}: {n:,} of "
+        f"{n + n_read:,} values cannot be read as dates. They look like {', '.join(shapes)} (9 for "
+        f"any digit, a for any letter). Say their format, for example --on {field.name}:date:"
+        'format=%d/%m/%Y (format="%d/%m/%Y"), or what means missing, or compare the column as text.'
     )
 
 

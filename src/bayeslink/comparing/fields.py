@@ -125,16 +125,19 @@ def numeric(
 ) -> Field:
     """Difference of two numbers, absolute or (`relative=True`) over the larger of the two.
 
-    Without `cuts`, they follow from how near numbers of different records are by chance; without
-    `relative`, differences are relative where numbers are of very different size. Currency signs
+    Without `cuts`, they follow from how near numbers of different records are by chance, and
+    differences are relative where numbers are of very different size. Currency signs
     and thousands separators are read. Values that are no number or lie outside `valid` (default:
     negative ones) count as missing. Other parameters as for `exact`.
     """
     own: dict[str, Any] = {"valid": checked_bounds(column, valid)}
     fixed = () if is_auto(cuts) else checked_cuts(column, cuts, rising=True)
-    ratio = None if is_auto(relative) else checked_flag(column, "relative", relative)
+    if is_auto(relative):
+        ratio = False if fixed else None
+    else:
+        ratio = checked_flag(column, "relative", relative)
     own |= {"cuts": fixed} if fixed else {}
-    own |= {} if ratio is None else {"relative": ratio}
+    own |= {} if is_auto(relative) else {"relative": ratio}
     options = {"relative": ratio, "valid": own["valid"]}
     if not fixed or ratio is None:
         refuse_priors("numeric", column, common)

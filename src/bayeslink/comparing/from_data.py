@@ -192,7 +192,9 @@ def with_bands(field: Field, a: Codes, b: Codes) -> Field:
     enough pairs of records agree in each.
     """
     in_b = dict(zip(b.values, b.counts[:-1].tolist(), strict=True))
-    shared = [(n, in_b[v]) for v, n in zip(a.values, a.counts[:-1].tolist(), strict=True) if v in in_b]
+    shared = [
+        (n, in_b[v]) for v, n in zip(a.values, a.counts[:-1].tolist(), strict=True) if v in in_b
+    ]
     if not shared:
         return field
     n_a, n_b = np.array(shared, np.float64).T

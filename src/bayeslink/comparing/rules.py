@@ -85,7 +85,7 @@ class Ladder:
                 if not above.all():
                     rows, columns, level = rows[above], columns[above], level[above]
                 parts.append((rows.astype(np.int32), columns.astype(np.int32), level))
-            if sum(len(part[0]) for part in parts) > 2 * limit:
+            if sum(len(part[0]) for part in parts) > 2 * limit and last - first > 1:
                 return None
             rows, columns, level = (np.concatenate(c) for c in zip(*parts, strict=True))
             return rows, columns, level

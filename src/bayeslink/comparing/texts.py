@@ -289,6 +289,9 @@ def same_code(codes: Callable[[str], set[str]]) -> Rule:
     return Keys(left, right)
 
 
+_SAME_WORDS = Keys(lambda text: (plain_words(text),))
+
+
 def text_ladder(
     cuts: Sequence[float], rarity: Rarity, codes: Callable[[str], set[str]] | None
 ) -> tuple[Ladder, list[str]]:
@@ -298,7 +301,7 @@ def text_ladder(
     if codes is None:
         labels = ["different", *alike, "one within the other", "equal"]
         rules: tuple[Rule, ...] = (
-            Alike(rarity, tuple(cuts)), CutOff(), contained(rarity), Keys(lambda v: [plain_words(v)])
+            Alike(rarity, tuple(cuts)), CutOff(), contained(rarity), _SAME_WORDS,
         )  # fmt: skip
         return Ladder(rules, (tuple(range(2, k + 2)), (k + 2,), (k + 2,), (k + 3,))), labels
     better = (k + 1) // 2  # of the grades, alike enough for two levels of texts with other codes
@@ -310,7 +313,7 @@ def text_ladder(
     top = k + 4
     rules = (
         Alike(rarity, tuple(cuts), codes), CutOff(), contained(rarity), same_code(codes),
-        Keys(lambda v: [plain_words(v)]),
+        _SAME_WORDS,
     )  # fmt: skip
     return Ladder(
         rules, ((*range(4, k + 4), *other), (top,), (top,), (top + 1,), (top + 2,))

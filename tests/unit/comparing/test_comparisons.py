@@ -75,26 +75,85 @@ def test_numeric():
     assert [level(f, "40", y) for y in ("40.0", "41", "36", "46")] == [4, 3, 2, 1]
     assert level(f, "-3", "40") == 0  # outside valid
     assert level(f, "forty", "40") == 0
-    assert level(bl.numeric("x", valid=(None, None)), "-3", "-3") == 3
+    assert level(bl.numeric("x", cuts=(0, 1), valid=(None, None)), "-3", "-3") == 3
     relative = bl.numeric("x", cuts=(0, 0.1), relative=True)
     assert [level(relative, "100", y) for y in ("100", "90", "89")] == [3, 2, 1]
     assert level(relative, "0", "0") == 3
     assert level(bl.numeric("x", cuts=(0, 0.1)), "0.3", "0.2") == 2  # decimal, not binary
 
 
+def test_numbers_as_people_write_them():
+    f = bl.numeric("x", cuts=(0,))
+    for text in ("$1,234.50", "1.234,50 €", "1234.5", "1 234.50", "1'234.50"):
+        assert level(f, text, "1234.50") == 2
+    assert level(f, "1,234", "1234") == 2
+    assert level(f, "12,5", "12.5") == 2
+    assert level(f, "12-5", "12.5") == 0
+
+
 def test_date():
-    f = bl.date("x")
+    f = bl.date("x", cuts=(0, 30))
     assert level(f, "1980-02-01", "1980-02-01") == 5
     assert level(f, "1980-02-01", "1980-01-02") == 4  # day and month swapped
     assert level(f, "1980-02-01", "1930-02-01") == 3  # one digit
     assert level(f, "1980-02-01", "1980-02-27") == 2  # within 30 days
     assert level(f, "1980-02-01", "1955-07-19") == 1
-    assert level(f, "1980-02-31", "1980-02-01") == 0  # no such day
     assert level(f, "9999-12-31", "1980-02-01") == 0
-    assert level(bl.date("x", format=("%d/%m/%Y", "%Y-%m-%d")), "01/02/1980", "1980-02-01") == 5
+    two = bl.date("x", cuts=(0, 30), format=("%d/%m/%Y", "%Y-%m-%d"))
+    assert level(two, "01/02/1980", "1980-02-01") == 5
     assert level(bl.date("x", cuts=(0, 2, 30), swapped=False), "1980-02-01", "1980-01-31") == 3
-    with pytest.raises(InputError, match=r"row 1.*'x'.*format"):
-        level(f, "01/02/1980", "1980-02-01")
+
+
+def test_no_date_is_lost():
+    f = bl.date("x", cuts=(0, 30))
+    assert level(f, "1980-02-31", "1980-02-01") == 3  # no such day, one digit wrong
+    assert level(f, "1796-03-50", "1796-03-50") == 5
+    assert level(f, "1110-01-01", "1110-01-01") == 5
+    assert level(f, "1980-02-31", "1980-03-02") == 1  # not "two days apart"
+    assert level(f, "1980", "1980-05-07") == level(f, "1980-05", "1980-05-07") == 3  # partial
+    assert level(f, "1980-05", "1980-06-07") == 1
+    assert level(f, "1980", "1981-06-07") == 1
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("25/02/1980", "1980-02-25"),
+        ("02/25/1980", "25.2.1980"),
+        ("25021980", "19800225"),
+        ("1 Feb 1980", "February 1st, 1980"),
+        ("1980-02-25T00:00:00", "25-FEB-80"),
+        ("25. Februar 1980", "25 février 1980"),
+    ],
+)
+def test_formats_are_told_from_the_data(a, b):
+    d = build(bl.date("x"), [a], [b])
+    assert d.a.values == d.b.values
+    assert len(d.a.values) == 1
+
+
+def build(field, x, y):
+    a = oracles.records([{"x": text} for text in x])
+    return build_dictionary(field, a, oracles.records([{"x": text} for text in y], side="B"))
+
+
+def test_day_and_month_are_told_apart_by_the_whole_file():
+    british = ["03/04/1980", "25/04/1981"]
+    american = ["04/03/1980", "04/25/1981"]
+    d = build(bl.date("x"), british, american)
+    assert d.a.values == d.b.values == [19800403, 19810425]
+    vague = build(bl.date("x"), ["03/04/1980"], ["1980-04-03"])  # told by the other file
+    assert vague.a.values == vague.b.values == [19800403]
+
+
+def test_a_date_field_that_cannot_be_read_shows_shapes_and_no_values():
+    texts = ["1980-02-01"] * 3 + ["Secret 77 x"]
+    with pytest.raises(InputError, match=r"'aaaaaa 99 a'") as error:
+        build(bl.date("x"), texts, texts)
+    assert "Secret" not in str(error.value)
+    assert "77" not in str(error.value)
+    few = build(bl.date("x"), ["1980-02-01"] * 9 + ["Secret"], ["1980-02-01"])
+    assert few.a.n_invalid == 1
 
 
 def test_tokens():

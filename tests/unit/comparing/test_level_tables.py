@@ -13,6 +13,8 @@ import bayeslink as bl
 from bayeslink.comparing import level_tables
 from bayeslink.comparing.catalogue import COMPARISONS
 from bayeslink.comparing.comparisons import level_matrix
+from bayeslink.comparing.fields import date_labels
+from bayeslink.comparing.from_data import relabelled
 from bayeslink.comparing.level_tables import level_table
 from bayeslink.errors import SettingsError
 
@@ -199,6 +201,15 @@ def slipped(number):
 def test_dates(x, y, cuts, slips):
     field = bl.date("x", cuts=cuts, swapped=slips[0], one_digit=slips[1])
     check(field, x, [*y, *slipped(x[0])])
+    year, month = x[0] // 10000 * 10000, x[0] // 100 * 100
+    unsure = [year, month, year + 101, month + 50, year + 1399]  # and days that do not exist
+    check(vague(field), [*x, *unsure], [*y, *slipped(x[0]), *unsure])
+
+
+def vague(field):
+    """The field with levels for dates that are not known to the day."""
+    options = {**field.options, "partial": True, "filler": True}
+    return relabelled(field, date_labels(field.cuts, options), options=options)
 
 
 @settings(deadline=None)  # the first call compiles
@@ -220,7 +231,8 @@ def test_many_numbers_dates_and_places_in_pieces(monkeypatch):
     monkeypatch.setattr(level_tables, "_CELLS", 2000)
     monkeypatch.setattr(level_tables, "_ROWS", 64)
     for threads in (1, 2):
-        check(bl.date("x"), born[:700], born[700:], threads)
+        check(bl.date("x", cuts=(0, 30)), born[:700], born[700:], threads)
+        check(vague(bl.date("x", cuts=(0, 30))), born[:700], [*born[700:], 19500000], threads)
         check(bl.geo("lat", "lon"), spots[:700], spots[700:], threads)
         check(bl.numeric("x", cuts=(0, 10, 500)), incomes[:700], incomes[700:], threads)
         check(bl.numeric("x", cuts=(0, 0.1), relative=True), incomes[:700], incomes[700:], threads)

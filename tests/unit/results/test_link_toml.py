@@ -71,7 +71,13 @@ OWN = {
     "numeric": {"cuts": numbers(0, 9, size=3, first=0), "relative": FLAG, "valid": BOUNDS},
     "date": {"cuts": numbers(0, 99, size=3, first=0), **DATES},
     "geo": {"cuts": numbers(0, 99, size=3), "longitude": NAME},
+    "text": {"cuts": numbers(0.1, 0.9, size=3, falling=True), "codes": FLAG},
+    "company": {"cuts": numbers(0.1, 0.9, size=3, falling=True)},
+    "name": {"nicknames": st.dictionaries(NAME, st.lists(NAME, min_size=1), min_size=1)},
+    "phone": {},
+    "postcode": {},
 }
+FROM_DATA = ("text", "company")  # whose levels are never known before
 PLACES = st.tuples(st.tuples(NAME, NAME), st.tuples(NAME, NAME))
 COMMON = {
     "name": NAME | NAME.map(np.str_),
@@ -95,7 +101,8 @@ def fields(draw):
     column = draw(NAME)
     made = [column, given.pop("longitude", "longitude")] if kind == "geo" else [column]
     n_levels = COMPARISONS[kind](*made, **given).n_levels
-    for name in draw(st.sets(st.sampled_from(["m_prior", "u_prior"]))):
+    known = "cuts" in given if kind in ("numeric", "date") else kind not in FROM_DATA
+    for name in draw(st.sets(st.sampled_from(["m_prior", "u_prior"]))) if known else ():
         given[name] = draw(priors(n_levels))
     return COMPARISONS[kind](*made, **given)
 
@@ -193,7 +200,9 @@ def test_link_toml_gives_back_what_it_was_made_from(folders, settings):
 
 def test_a_file_people_can_read():
     read = bl.ReadOptions(missing=["NA"]), bl.ReadOptions(missing=["999", "?"], encoding="cp1252")
-    field = bl.date("dob", format=("%d/%m/%Y", None), m_prior=np.array([1, 2, 3, 4, 5]))
+    field = bl.date(
+        "dob", cuts=(0, 30), format=("%d/%m/%Y", None), m_prior=np.array([1, 2, 3, 4, 5])
+    )
     given = {"a": None, "b": "b.csv", "id": None, "block": ["sex", ("x", "y")], "fields": [field]}
     given |= {"prior": bl.Overlap(), "read": read, "point": False, "w0": None, "draws": 9}
     given |= {"tune": 0, "chains": 2, "loss": bl.Loss(reject=0.1), "seed": 1}
@@ -222,7 +231,7 @@ cuts = [0.0, 30.0]
 format = ["%d/%m/%Y", ""]
 swapped = true
 one_digit = true
-valid = ["1800-01-01", "2099-12-31"]
+valid = ["0001-01-01", "2099-12-31"]
 m_prior = [1.0, 2.0, 3.0, 4.0, 5.0]
 """
     )
