@@ -55,19 +55,21 @@ _EXAMPLES = {
     "tokens": "address:tokens",
     "geo": "latitude:geo:longitude=longitude:cuts=.5,5,50",
 }
+_OTHERS = re.compile(
+    r" ?Other parameters as (?:for `exact`|there)(?:; `bands` does not apply)?\.", re.IGNORECASE
+)
 COMMON = "columns, name, normalise, missing, bands, m_prior, u_prior"
 
 
 def describe(name: str) -> str:
     """What a comparison does, its settings and an example, for people."""
     function = COMPARISONS[name]
-    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\nParameters\n")[0]
-    said = re.sub(r" ?Other parameters as (?:for `exact`|there)(?:; `bands` does not apply)?\.", "",
-                  paragraphs)  # fmt: skip
+    said = inspect.cleandoc(function.__doc__ or "").split("\n\nParameters\n")[0]
+    parts = [_OTHERS.sub("", " ".join(part.split())) for part in said.split("\n\n")]
     body = "\n".join(
-        textwrap.fill(" ".join(part.split()), 78, initial_indent="  ", subsequent_indent="  ")
-        for part in said.split("\n\n")
-        if part.strip()
+        textwrap.fill(part, 78, initial_indent="  ", subsequent_indent="  ")
+        for part in parts
+        if part
     )
     own = [
         f"{p.name}={p.default!r}" if p.default is not p.empty else p.name

@@ -148,10 +148,13 @@ def order_of(form: str) -> str:
     return letters if letters in ORDERS else "ymd"
 
 
-def tell_orders(sides: Sequence[Counter[str]], valid: tuple[str, str]) -> tuple[str, str]:
+def tell_orders(
+    sides: Sequence[Counter[str]], valid: tuple[str, str]
+) -> tuple[tuple[str, str], tuple[bool, bool]]:
     """The order of day, month and year in each file: that in which most of its dates exist.
 
-    Where several read as many, that in which most dates are also in the other file.
+    Where several read as many, that in which most dates are also in the other file. And whether
+    the order makes a difference in each file.
     """
     read = [{order: _existing(texts, order, valid) for order in ORDERS} for texts in sides]
     best = [
@@ -159,7 +162,8 @@ def tell_orders(sides: Sequence[Counter[str]], valid: tuple[str, str]) -> tuple[
         for side in read
     ]
     shared = {(x, y): sum((read[0][x] & read[1][y]).values()) for x in best[0] for y in best[1]}
-    return max(shared, key=lambda orders: shared[orders])
+    differ = tuple(side["dmy"] != side["mdy"] for side in read)
+    return max(shared, key=lambda orders: shared[orders]), (differ[0], differ[1])
 
 
 def _existing(texts: Counter[str], order: str, valid: tuple[str, str]) -> Counter[int]:
@@ -171,8 +175,16 @@ def _existing(texts: Counter[str], order: str, valid: tuple[str, str]) -> Counte
     return dates
 
 
-def said(order: str) -> str:
-    return _SAID[order]
+def said(field: Field) -> str | None:
+    """In which order days and months were read, where the data had to tell."""
+    told = [
+        f"{_SAID[order]} in {'AB'[side]}"
+        for side, order in enumerate(field.options["orders"])
+        if field.options["told"][side]
+    ]
+    if not told:
+        return None
+    return f"dates of field {field.name!r} were read as {' and as '.join(told)}, as the data tell."
 
 
 def shape(text: str) -> str:

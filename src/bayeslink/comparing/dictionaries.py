@@ -108,11 +108,13 @@ def _with_orders(field: Field, a: Records, b: Records) -> Field:
     """A date field that knows in which order each file has day, month and year."""
     formats = field.options["formats"]
     orders = [order_of(form) if form else None for form in formats]
+    told: tuple[bool, ...] = (False, False)
     if None in orders:
         sides = [_cell_counts(field, records, side) for side, records in enumerate((a, b))]
-        told = tell_orders(sides, field.options["valid"])
-        orders = [order or found for order, found in zip(orders, told, strict=True)]
-    return replace(field, options={**field.options, "orders": tuple(orders)})
+        found, differ = tell_orders(sides, field.options["valid"])
+        told = tuple(d and form is None for d, form in zip(differ, formats, strict=True))
+        orders = [order or best for order, best in zip(orders, found, strict=True)]
+    return replace(field, options={**field.options, "orders": tuple(orders), "told": told})
 
 
 def _cell_counts(field: Field, records: Records, side: int) -> Counter[str]:

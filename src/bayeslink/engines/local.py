@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bayeslink.comparing.dates import said
 from bayeslink.comparing.dictionaries import build_dictionary
 from bayeslink.comparing.fields import Field
 from bayeslink.data.records import Records
@@ -231,11 +232,15 @@ class LocalPairs:
                 for j, d in enumerate(self.dictionaries)
             ),
             warnings=tuple(self._warnings()),
-            notes=tuple(describe_sample(self.dictionaries, counts)),
+            notes=(*self._dates_said(), *describe_sample(self.dictionaries, counts)),
             plan=self.last_plan,
             memory=self.memory.summary(),
             resources=str(self.memory),
         )
+
+    def _dates_said(self) -> list[str]:
+        notes = [said(f) for f in self.fields if f.kind == "date"]
+        return [note for note in notes if note]
 
     def _warnings(self) -> Iterator[str]:
         a, b = self.records
