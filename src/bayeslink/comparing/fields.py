@@ -178,6 +178,7 @@ def date(
     own = {**({"cuts": fixed} if fixed else {}), **({"format": one} if one else {}), **shared}
     options = {
         "formats": formats, **shared, "partial": False, "filler": False,
+        "orders": ("ymd", "ymd"), "told": (False, False),
         "settle": _settle_date, "join": not fixed,
     }  # fmt: skip
     if not fixed:
