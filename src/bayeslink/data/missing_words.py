@@ -15,26 +15,13 @@ SURE_WORDS = frozenset(word.replace("_", " ") for word in _SURE.split())
 # Missing where they are far more common than other values: Null and Na are surnames, too.
 LIKELY_WORDS = frozenset(word.replace("_", " ") for word in _LIKELY.split())
 # Numbers that stand for none where they lie far outside all others.
-FILLER_NUMBERS = frozenset(
-    ["-1", "-9", "-99", "-999", "-9999", "99", "999", "9999", "99999", "999999", "9999999"]
-)
+_FILLER_NUMBERS_TEXT = """
+-1 -9 -99 -999 -9999 99 999 9999 99999 999999 9999999
+"""
+FILLER_NUMBERS = frozenset(_FILLER_NUMBERS_TEXT.split())
 # Days that stand for none where they are far more common than others.
-FILLER_DAYS = frozenset(
-    [
-        "9999-12-31",
-        "9999-01-01",
-        "9999-09-09",
-        "2999-12-31",
-        "2099-12-31",
-        "1900-01-01",
-        "1901-01-01",
-        "1899-12-30",
-        "1899-12-31",
-        "1800-01-01",
-        "1753-01-01",
-        "1970-01-01",
-        "1111-11-11",
-        "0001-01-01",
-        "1000-01-01",
-    ]
-)
+_FILLER_DAYS_TEXT = """
+9999-12-31 9999-01-01 9999-09-09 2999-12-31 2099-12-31 1900-01-01 1901-01-01 1899-12-30
+1899-12-31 1800-01-01 1753-01-01 1970-01-01 1111-11-11 0001-01-01 1000-01-01
+"""
+FILLER_DAYS = frozenset(_FILLER_DAYS_TEXT.split())

@@ -60,122 +60,27 @@ _CALLED = {
     "authors": "authors author writers",
 }
 # These count only as the whole name: in a longer one they may mean anything.
-_WHOLE = frozenset(
-    [
-        "name",
-        "nm",
-        "date",
-        "day",
-        "title",
-        "value",
-        "total",
-        "year",
-        "mi",
-        "land",
-        "middle",
-        "first",
-        "given",
-        "family",
-        "long",
-        "lat",
-        "product",
-        "str",
-        "sum",
-        "state",
-        "region",
-        "job",
-        "author",
-        "note",
-        "mail",
-        "org",
-        "unit",
-        "flat",
-        "number",
-        "text",
-        "address",
-    ]
-)
+_WHOLE_TEXT = """
+name nm date day title value total year mi land middle first given family long lat product str
+sum state region job author note mail org unit flat number text address
+"""
+_WHOLE = frozenset(_WHOLE_TEXT.split())
 _NAMES = {called: thing for thing, names in _CALLED.items() for called in names.split()}
 # Words about whom or which: columns that differ in one of them are different things.
-_OF_WHOM = frozenset(
-    [
-        "mother",
-        "father",
-        "spouse",
-        "partner",
-        "maiden",
-        "previous",
-        "former",
-        "old",
-        "emergency",
-        "kin",
-        "guardian",
-        "parent",
-        "child",
-        "alias",
-        "work",
-        "office",
-        "billing",
-        "shipping",
-        "husband",
-        "wife",
-        "doctor",
-        "gp",
-        "physician",
-        "second",
-        "alternate",
-    ]
-)
-_NOISE = frozenset(
-    [
-        "person",
-        "patient",
-        "customer",
-        "client",
-        "member",
-        "student",
-        "employee",
-        "applicant",
-        "subject",
-        "respondent",
-        "record",
-        "the",
-        "of",
-        "raw",
-        "clean",
-        "orig",
-        "original",
-        "current",
-        "primary",
-        "main",
-        "fake",
-        "txt",
-        "str",
-        "col",
-        "field",
-        "c1",
-        "code",
-    ]
-)
-_ID_WORDS = frozenset(
-    [
-        "id",
-        "ids",
-        "identifier",
-        "key",
-        "pk",
-        "uid",
-        "uuid",
-        "guid",
-        "recid",
-        "rowid",
-        "rec",
-        "no",
-        "nr",
-        "num",
-        "ref",
-    ]
-)
+_OF_WHOM_TEXT = """
+mother father spouse partner maiden previous former old emergency kin guardian parent child
+alias work office billing shipping husband wife doctor gp physician second alternate
+"""
+_OF_WHOM = frozenset(_OF_WHOM_TEXT.split())
+_NOISE_TEXT = """
+person patient customer client member student employee applicant subject respondent record the
+of raw clean orig original current primary main fake txt str col field c1 code
+"""
+_NOISE = frozenset(_NOISE_TEXT.split())
+_ID_WORDS_TEXT = """
+id ids identifier key pk uid uuid guid recid rowid rec no nr num ref
+"""
+_ID_WORDS = frozenset(_ID_WORDS_TEXT.split())
 
 
 @lru_cache(4096)

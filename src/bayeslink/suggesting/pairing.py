@@ -9,33 +9,12 @@ from bayeslink.suggesting.column_names import of_whom, similarity
 from bayeslink.suggesting.profiles import Profile
 
 # Kinds by how much they say, where one column is taken for one and its partner for another.
-_RANK = [
-    "date",
-    "e-mail",
-    "url",
-    "phone",
-    "postcode",
-    "identifier",
-    "age",
-    "number",
-    "year",
-    "house_number",
-    "code",
-    "latitude",
-    "longitude",
-    "text",
-    "company",
-    "full_name",
-    "given_name",
-    "family_name",
-    "middle_name",
-    "address",
-    "street",
-    "list",
-    "place",
-    "words",
-    "category",
-]
+_RANK_TEXT = """
+date e-mail url phone postcode identifier age number year house_number code latitude longitude
+text company full_name given_name family_name middle_name address street list place words
+category
+"""
+_RANK = _RANK_TEXT.split()
 KINDS = tuple(kind.replace("_", " ") for kind in _RANK)
 _OF_CODES = frozenset(
     ("phone", "postcode", "identifier", "age", "number", "year", "house number", "code", "category")
