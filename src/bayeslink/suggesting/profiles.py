@@ -115,7 +115,9 @@ def _profile(name: str, column: pa.Array, rows: NDArray[np.int64]) -> Profile:
 def _thinned(found: Cells, texts: Mapping[str, int]) -> Mapping[str, int]:
     """Of the texts that are no missing codes, those of fewer rows, to tell their kind by."""
     every = len(found) // _ENOUGH
-    return Counter(t for t in found[::every] if t in texts) if every > 1 else texts
+    if every < 2:
+        return texts
+    return Counter(text for text in found[::every] if text is not None and text in texts)
 
 
 def _all_distinct(column: pa.Array) -> bool:
