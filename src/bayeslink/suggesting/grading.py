@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bayeslink.suggesting.pairing import ColumnPair
 
-_GOOD, _FAIR = 0.05, 0.05
+_ENOUGH = 0.05  # chance agreements a record, at most
 _LONG = ("text", "list", "address", "company")  # seldom equal in full: not worth all they could be
 _AT_MOST = 1e-3  # what an agreement on one of these counts for
 
@@ -19,10 +20,10 @@ class Grade:
     Attributes
     ----------
     chance
-        Records of the larger file that agree with a record of the other in all fields by chance,
-        a missing value agreeing with any.
+        Records of the larger file that agree with a typical record of the other in all fields
+        that both have, by chance.
     without_strongest
-        The same where the field that tells most apart is wrong or missing.
+        The same where the field that tells most apart is wrong.
     """
 
     word: str
@@ -32,24 +33,21 @@ class Grade:
 
     def __str__(self) -> str:
         return (
-            f"{self.word}: with a record, {_count(self.chance)} others agree in all fields by "
-            f"chance, and {_count(self.without_strongest)} where {self.strongest} is wrong."
+            f"{self.word}: {_count(self.chance)} others agree with a record in all of them by "
+            f"chance, {_count(self.without_strongest)} where {self.strongest} is wrong."
         )
 
 
 def grade(pairs: Sequence[ColumnPair], n: tuple[int, int]) -> Grade:
     """Grade fields by chance agreements a record, as if they were independent."""
-    agree = {}
+    logs = {}
     for pair in pairs:
-        both = pair.complete[0] * pair.complete[1]
         chance = max(pair.chance, _AT_MOST) if pair.kind in _LONG else pair.chance
-        agree[pair.columns[0]] = both * chance + 1 - both
-    strongest = min(agree, key=lambda name: agree[name]) if agree else "no field"
-    all_agree = float(max(n))
-    for share in agree.values():
-        all_agree *= share
-    without = all_agree / agree[strongest] if agree else all_agree
-    word = "good" if without <= _GOOD else "fair" if all_agree <= _FAIR else "poor"
+        logs[pair.columns[0]] = pair.complete[0] * pair.complete[1] * math.log(chance)
+    strongest = min(logs, key=lambda name: logs[name])
+    all_agree = max(n) * math.exp(sum(logs.values()))
+    without = all_agree * math.exp(-logs[strongest])
+    word = "good" if without <= _ENOUGH else "fair" if all_agree <= _ENOUGH else "poor"
     return Grade(word, all_agree, without, strongest)
 
 

@@ -75,7 +75,9 @@ def pair_columns(
             shared = values_in_common(x, y, sampled)
             if _compatible(x.kind, y.kind) and (why := _why(x, y, alike, shared)):
                 score = alike + 0.8 * shared + 0.2 * (x.kind == y.kind)
-                scored.append((score, ColumnPair((x,), (y,), _common_kind(x, y), shared, why)))
+                scored.append(
+                    (score, ColumnPair((x,), (y,), _common_kind(x, y, shared), shared, why))
+                )
     scored.sort(key=lambda entry: -entry[0])
     taken: set[tuple[int, str]] = set()
     pairs = []
@@ -108,8 +110,21 @@ def _compatible(x: str, y: str) -> bool:
     return x == y or any({x, y} <= group for group in (_OF_CODES, _OF_WORDS))
 
 
-def _common_kind(x: Profile, y: Profile) -> str:
-    return min(x.kind, y.kind, key=KINDS.index)
+def _common_kind(x: Profile, y: Profile, shared: float) -> str:
+    kind = min(x.kind, y.kind, key=KINDS.index)
+    if shared == 0 and kind in ("category", "words", "place"):
+        if _are_initials(x, y) or _are_initials(y, x):
+            return "initials"
+        words = [{word for key in {*p.present} for word in key.split()} for p in (x, y)]
+        return "text" if words[0] & words[1] else kind
+    return kind
+
+
+def _are_initials(x: Profile, y: Profile) -> bool:
+    """Whether the values of x are the first letters of those of y: M and F, male and female."""
+    letters, values = {*x.present}, {*y.present}
+    firsts = [value[0] for value in values]
+    return all(len(letter) == 1 for letter in letters) and len({*firsts} & letters) > 1
 
 
 def _why(x: Profile, y: Profile, alike: float, shared: float) -> str | None:

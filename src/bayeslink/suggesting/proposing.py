@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from bayeslink.comparing import fields as f
+from bayeslink.comparing import special_fields as s
 from bayeslink.comparing.fields import Field
+from bayeslink.suggesting.date_formats import Formats
 from bayeslink.suggesting.pairing import ColumnPair
 
 _ONE_FORMAT = 0.98  # of the dates: then this format is said, else each is read as it looks
@@ -14,35 +16,38 @@ _ONE_FORMAT = 0.98  # of the dates: then this format is said, else each is read 
 # What columns hold -> the comparison, and how to say so.
 COMPARISONS: dict[str, tuple[Callable[..., Field], str]] = {
     "date": (f.date, "dates"),
-    "given name": (f.levenshtein, "given names"),
-    "family name": (f.levenshtein, "family names"),
-    "middle name": (f.levenshtein, "middle names"),
-    "full name": (f.levenshtein, "full names"),
-    "company": (f.tokens, "names of companies"),
-    "text": (f.tokens, "texts"),
-    "list": (f.tokens, "lists"),
-    "address": (f.levenshtein, "addresses"),
-    "street": (f.levenshtein, "streets"),
+    "given name": (s.name, "given names"),
+    "family name": (s.name, "family names"),
+    "middle name": (s.name, "middle names"),
+    "full name": (s.name, "full names"),
+    "company": (s.company, "names of companies"),
+    "text": (s.text, "texts"),
+    "list": (s.collection, "lists"),
+    "address": (s.address, "addresses"),
+    "street": (s.address, "streets"),
     "place": (f.levenshtein, "places"),
     "words": (f.levenshtein, "words"),
-    "phone": (f.levenshtein, "phone numbers"),
-    "e-mail": (f.levenshtein, "e-mail addresses"),
+    "phone": (s.phone, "phone numbers"),
+    "e-mail": (s.email, "e-mail addresses"),
     "url": (f.levenshtein, "web addresses"),
-    "postcode": (f.levenshtein, "postcodes"),
-    "identifier": (f.damerau_levenshtein, "identity numbers"),
-    "code": (f.damerau_levenshtein, "codes"),
+    "postcode": (s.postcode, "postcodes"),
+    "identifier": (s.identifier, "identity numbers"),
+    "code": (s.identifier, "codes"),
     "house number": (f.levenshtein, "house numbers"),
     "category": (f.exact, "categories"),
+    "initials": (s.name, "categories, in one file by their first letters"),
     "year": (f.exact, "years"),
     "age": (f.numeric, "ages"),
     "number": (f.numeric, "numbers"),
 }
+# Values of the same person that need not be equal, so that none may be in common.
+_SELDOM_EQUAL = ("text", "list", "number", "address", "company", "full name", "initials")
 
 
-def propose(pair: ColumnPair) -> Field:
+def propose(pair: ColumnPair, name: str | None = None) -> Field:
     """The field that compares these columns."""
     a, b = (tuple(p.name for p in side) for side in pair.sides)
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = {"name": name} if name else {}
     if a != b:
         settings["columns"] = tuple(side[0] if len(side) == 1 else side for side in (a, b))
     one = min((a, b), key=len)[0]  # of a whole and its parts, the whole
@@ -55,16 +60,17 @@ def propose(pair: ColumnPair) -> Field:
 
 
 def _formats(pair: ColumnPair) -> str | tuple[str, str] | None:
-    """The format of each file where one reads nearly all its dates; None where that is ISO."""
-    said = []
-    for (p,) in pair.sides:
-        dates = p.dates
-        one = dates is not None and dates.first_share >= _ONE_FORMAT * dates.share
-        said.append(dates.formats[0] if dates and one else "")
-    a, b = ("" if form == "%Y-%m-%d" else form for form in said)
+    """The format of each file where one reads nearly all its dates; else the data tell it again."""
+    a, b = (_format(side[0].dates) for side in pair.sides)
     if not a and not b:
         return None
     return a if a == b else (a, b)
+
+
+def _format(dates: Formats | None) -> str:
+    if dates is None or dates.first_share < _ONE_FORMAT * dates.share or dates.ambiguous:
+        return ""
+    return dates.formats[0] if "%Y" in dates.formats[0] else ""
 
 
 def reason(pair: ColumnPair) -> str:
@@ -98,7 +104,15 @@ def why_not(pair: ColumnPair, n: tuple[int, int]) -> str | None:
         return f"filled in only {100 * min(pair.complete):.0f} % of the records"
     if pair.chance > 0.9:
         return "nearly always the same: it tells hardly anyone apart"
-    whole_values = pair.kind not in ("text", "list", "number", "address", "company", "full name")
+    whole_values = pair.kind not in (
+        "text",
+        "list",
+        "number",
+        "address",
+        "company",
+        "full name",
+        "initials",
+    )
     if pair.shared == 0 and whole_values and min(n) >= 50:
         return "not one value in common: written in different ways, or not the same thing"
     return None
