@@ -97,7 +97,7 @@ def dump(settings: Mapping[str, Any], folder: str | Path | None = None) -> str:
             document.add(key, item(value))
     fields = tomlkit.aot()
     for field in settings["fields"]:
-        fields.append(field_table(field))
+        fields.append(_field_table(field))
     document.add("fields", fields)
     return tomlkit.dumps(document)
 
@@ -162,8 +162,7 @@ def _prior_entries(prior: LinkCountPrior) -> dict[str, Any]:
     return {"overlap": [prior.alpha, prior.beta]}
 
 
-def field_table(field: Field) -> Any:
-    """A field as a table of link.toml."""
+def _field_table(field: Field) -> Any:
     table = tomlkit.table()
     if field.kind == "custom":
         table.add(tomlkit.comment("a Python function: this field can only be given from Python"))

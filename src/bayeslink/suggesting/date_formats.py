@@ -76,8 +76,8 @@ def find_formats(texts: Mapping[str, int]) -> Formats:
         best = max(formats, key=lambda form: read[form])  # the first of equally good ones
         found[best] = found.get(best, 0) + read[best]
         order = _day_first(best)
-        rivals = [form for form in formats if _day_first(form) != order and read[form]]
-        ambiguous |= any(read[form] == read[best] for form in rivals)
+        rivals = [form for form in formats if _day_first(form) != order and form[:2] != "%Y"]
+        ambiguous |= any(read[form] == read[best] > 0 for form in rivals)
     ranked = sorted((form for form in found if found[form]), key=lambda form: -found[form])
     return Formats(
         formats=tuple(ranked),

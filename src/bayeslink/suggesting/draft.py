@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import tomlkit
 
-from bayeslink.results.link_toml import field_table, from_folder, item, reading_entries
+from bayeslink.comparing.catalogue import COMPARISONS
+from bayeslink.comparing.fields import Field
+from bayeslink.engines.compare import Ids
+from bayeslink.results.link_toml import from_folder, item, reading_entries
 
 if TYPE_CHECKING:
     from bayeslink.suggesting.suggestion import Suggestion
@@ -27,10 +30,7 @@ def draft_toml(suggestion: Suggestion, a: Any, b: Any, folder: Any = None) -> st
     document.add(tomlkit.nl())
     for key, path in (("a", a), ("b", b)):
         document.add(key, str(path) if folder is None else from_folder(folder, str(path)))
-    ids = suggestion.id or ()
-    document.add("id", item([[] if name is None else name for name in ids]))
-    if not ids:
-        document["id"].comment("the rows are numbered")
+    document.add("id", _id(suggestion.id))
     for key, value in reading_entries(suggestion.read).items():
         if value is not None:
             document.add(key, item(value))
@@ -43,7 +43,24 @@ def draft_toml(suggestion: Suggestion, a: Any, b: Any, folder: Any = None) -> st
     for field, why in zip(suggestion.fields, suggestion.reasons, strict=True):
         table = tomlkit.table()
         table.add(tomlkit.comment(why))
-        table.update(field_table(field))
+        table.update(_said(field))
         fields.append(table)
     document.add("fields", fields)
     return tomlkit.dumps(document)
+
+
+def _id(ids: Ids) -> Any:
+    if ids is None:
+        return item([]).comment("the rows are numbered")
+    return item(ids if isinstance(ids, str) else [[] if name is None else name for name in ids])
+
+
+def _said(field: Field) -> dict[str, Any]:
+    """The settings of a field that are not as they would be without saying so."""
+    usual = COMPARISONS[field.kind](field.settings["column"]).settings
+    named = ("column", "compare")
+    return {
+        key: value
+        for key, value in field.settings.items()
+        if key in named or key not in usual or usual[key] != value
+    }

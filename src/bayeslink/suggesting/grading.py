@@ -52,4 +52,4 @@ def grade(pairs: Sequence[ColumnPair], n: tuple[int, int]) -> Grade:
 
 
 def _count(number: float) -> str:
-    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}" if number >= 1e-4 else "hardly any"
+    return f"{number:,.0f}" if number >= 10 else f"{number:.1g}"

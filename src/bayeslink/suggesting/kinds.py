@@ -49,14 +49,14 @@ def _kind_of_code(name: str, said: str | None, texts: Texts) -> str | None:
         return "postcode"
     if said == "postcode" and share(texts, lambda t: uk(t) or shapes.POSTCODE.fullmatch(t)) >= 0.6:
         return "postcode"
+    if said == "identity number" and share(texts, _has_digit) >= 0.6:
+        return "identifier"
     if _are_phones(said, texts):
         return "phone"
     if numeric >= _MOST:
         return _kind_of_number(name, said, texts)
     if share(texts, lambda t: shapes.NUMBER.fullmatch(t) or shapes.MONEY.fullmatch(t)) >= 0.9:
         return "number"
-    if said == "identity number" and share(texts, _has_digit) >= 0.6:
-        return "identifier"
     if _distinct(texts) >= 0.9 and share(texts, shapes.CODE.fullmatch) >= _MOST:
         return "identifier"
     return "house number" if said in ("house number", "unit") else None
@@ -68,12 +68,11 @@ def _are_phones(said: str | None, texts: Texts) -> bool:
 
     if share(texts, phone) < 0.7:
         return False
-    return said == "phone" or share(texts, shapes.SEPARATED.fullmatch) >= _MOST
+    written = share(texts, lambda t: t[0] == "+" or shapes.SEPARATED.fullmatch(t))
+    return said == "phone" or written >= _MOST
 
 
 def _kind_of_number(name: str, said: str | None, texts: Texts) -> str:
-    if said == "identity number":
-        return "identifier"
     whole = share(texts, shapes.WHOLE_NUMBER.fullmatch)
     if said == "age" and whole >= _MOST and share(texts, lambda t: len(t) <= 3) >= _MOST:
         return "age"

@@ -60,17 +60,15 @@ def fillers(texts: Mapping[str, int], kind: str, dates: Formats | None) -> tuple
 def _filler_days(texts: Mapping[str, int], dates: Formats) -> Iterator[str]:
     """Listed days that are too common; 1 January must be so beside those of other years."""
     days = {text: dates.read(text) for text in texts}
-    new_years = [
-        texts[text] for text, day in days.items() if day and (day.month, day.day) == (1, 1)
-    ]
+    new_years = [texts[t] for t, day in days.items() if day and day.month == day.day == 1]
     for text, day in days.items():
         n = texts[text]
         if day is None:
-            if set(digits(text)) <= {"0"} or set(digits(text)) == {"9"}:
+            if {*digits(text)} in ({"0"}, {"9"}):
                 yield text
         elif day.isoformat() in FILLER_DAYS and n > 1:
-            next_most = max((m for m in new_years if m < n), default=0)
-            if day.year == 9999 or (stands_out(n, texts) and n > 5 * next_most):
+            rivals = [m for m in new_years if m != n or new_years.count(m) > 1]
+            if day.year == 9999 or (stands_out(n, texts) and n > 5 * max(rivals, default=0)):
                 yield text
 
 

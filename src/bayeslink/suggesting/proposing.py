@@ -81,7 +81,7 @@ def reason(pair: ColumnPair) -> str:
         parts.append(f"written {forms[0]}" + (f" and {forms[1]}" if forms[0] != forms[1] else ""))
     full = [f"{100 * share:.0f}" for share in pair.complete]
     parts.append(f"filled {' and '.join(dict.fromkeys(full))} %")
-    parts.append(f"two people agree by chance {one_in(pair.chance)}")
+    parts.append(f"two records agree by chance {one_in(pair.chance)}")
     return "; ".join(parts)
 
 

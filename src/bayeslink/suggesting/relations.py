@@ -23,6 +23,8 @@ def derived(pairs: Sequence[ColumnPair]) -> dict[int, str]:
             found[k] = f"made of {' and '.join(whole)}, which are compared by themselves"
         elif pair.kind == "age" and (born := _birth(pair, pairs)):
             found[k] = f"follows from {born}"
+        elif pair.kind == "category" and (of := _group_of(pair, pairs)):
+            found[k] = f"follows from the year of {of}"
         elif pair.kind == "year" and (of := _year_of(pair, pairs)):
             found[k] = f"the year of {of}"
     return found
@@ -79,6 +81,28 @@ def _year_of(pair: ColumnPair, pairs: Sequence[ColumnPair]) -> str | None:
         if all(agree):
             return other.columns[0]
     return None
+
+
+def _group_of(pair: ColumnPair, pairs: Sequence[ColumnPair]) -> str | None:
+    """The date whose year fixes a category, as that of birth fixes an age group."""
+    for other in pairs:
+        if other.kind != "date":
+            continue
+        for (group,), (day,) in zip(pair.sides, other.sides, strict=True):
+            both = [(y[:4], x) for x, y in zip(group.keys, day.keys, strict=True) if x and y]
+            usual = Counter(x for _, x in both).most_common(1)
+            others = len(both) - usual[0][1] if usual else 0  # wrong, if all were the usual one
+            if others >= _ENOUGH and _exceptions(both) < 0.1 * others:
+                return other.columns[0]
+    return None
+
+
+def _exceptions(both: Sequence[tuple[str, str]]) -> int:
+    """Rows whose second value is not the one that mostly goes with their first."""
+    groups: dict[str, Counter[str]] = defaultdict(Counter)
+    for x, y in both:
+        groups[x][y] += 1
+    return len(both) - sum(counts.most_common(1)[0][1] for counts in groups.values())
 
 
 def follows_from(pairs: Sequence[ColumnPair]) -> list[tuple[ColumnPair, ColumnPair]]:

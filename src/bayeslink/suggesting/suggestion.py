@@ -11,6 +11,7 @@ from bayeslink.data.records import ReadOptions, Records, read_records
 from bayeslink.engines.compare import Ids, read_options
 from bayeslink.engines.input_checks import repeated_records
 from bayeslink.errors import InputError
+from bayeslink.plain import plain
 from bayeslink.suggesting.grading import Grade, grade
 from bayeslink.suggesting.pairing import ColumnPair, pair_columns
 from bayeslink.suggesting.profiles import Profile, profile_columns, sample_rows
@@ -44,7 +45,7 @@ class Suggestion:
 
     fields: tuple[Field, ...]
     reasons: tuple[str, ...]  # of each field
-    id: tuple[str | None, str | None] | None  # of A and of B; None: rows are numbered
+    id: Ids  # of both files, or of A and of B; None: rows are numbered
     read: tuple[ReadOptions, ReadOptions]  # as given, with the missing words found
     left_out: tuple[LeftOut, ...]
     notes: tuple[str, ...]
@@ -90,7 +91,7 @@ class Suggestion:
         return {
             "fields": [dict(field.settings) for field in self.fields],
             "reasons": list(self.reasons),
-            "id": None if self.id is None else list(self.id),
+            "id": plain(self.id),
             "missing": dict(zip("ab", map(list, self.missing), strict=True)),
             "left_out": [asdict(left) for left in self.left_out],
             "notes": list(self.notes),
@@ -226,7 +227,7 @@ class _Work:
         return Suggestion(
             fields=tuple(_named_apart(fields, self.pairs)),
             reasons=tuple(reason(pair) for pair in self.pairs),
-            id=None if self.ids == (None, None) else self.ids,
+            id=self.ids[0] if self.ids[0] == self.ids[1] else self.ids,
             read=(read[0], read[1]),
             left_out=tuple(self.left_out),
             notes=tuple(self.notes),
@@ -304,11 +305,10 @@ def _names(profiles: Sequence[Profile]) -> str:
     return shown + (", …" if len(profiles) > 20 else "")
 
 
-def _ids_in_words(ids: tuple[str | None, str | None] | None) -> str:
-    a, b = ids or (None, None)
-    if a == b:
-        return a or "none found, so that rows are numbered"
-    sides = zip(("A", "B"), (a, b), strict=True)
+def _ids_in_words(ids: Ids) -> str:
+    if ids is None or isinstance(ids, str):
+        return ids or "none found, so that rows are numbered"
+    sides = zip(("A", "B"), ids, strict=True)
     return ", ".join(f"{name or 'row numbers'} in {file}" for file, name in sides)
 
 
@@ -323,7 +323,7 @@ def _settings_in_words(field: Field) -> str:
         forms = [form] if isinstance(form, str) else [f or "as it looks" for f in form]
         said.append(" and ".join(forms))
     if field.missing:
-        said.append(f"{len(field.missing)} filler values")
+        said.append(f"{len(field.missing)} filler value{'s' * (len(field.missing) > 1)}")
     return f" ({'; '.join(said)})" if said else ""
 
 
