@@ -33,7 +33,8 @@ _CALLED = {
     "residence homeaddress mailingaddress",
     "second address": "address2 addr2 addressline2",
     "street": "street streetname road str strasse rue calle roadname",
-    "house number": "streetnumber streetno housenumber houseno housenr hausnummer stno doornumber "
+    "house number": "streetnumber streetno streetnum housenumber houseno housenum housenr "
+    "hausnummer stno doornumber "
     "buildingnumber",
     "unit": "unitnumber unit apartment apt flat flatnumber aptnumber",
     "city": "city town suburb locality municipality ort stadt ville ciudad cityname townname",
@@ -65,6 +66,8 @@ name nm date day title value total year mi land middle first given family long l
 sum state region job author note mail org unit flat number text address
 """
 _WHOLE = frozenset(_WHOLE_TEXT.split())
+# A plain "name" may be that of a person, a thing or a company.
+_BY_THE_WAY = ({"name", "title"}, {"name", "full name"}, {"name", "company"})
 _NAMES = {called: thing for thing, names in _CALLED.items() for called in names.split()}
 # Words about whom or which: columns that differ in one of them are different things.
 _OF_WHOM_TEXT = """
@@ -145,6 +148,8 @@ def similarity(a: str, b: str) -> float:
     thing_a, thing_b = thing(a), thing(b)
     if thing_a and thing_a == thing_b:
         return 0.9
+    if {thing_a, thing_b} in _BY_THE_WAY:
+        return 0.86
     shared = len({*x} & {*y}) / max(1, len({*x} | {*y}))
     letters = SequenceMatcher(None, "".join(x), "".join(y), autojunk=False).ratio()
     alike = max(shared, letters if letters > 0.75 else 0.0)

@@ -12,6 +12,7 @@ from bayeslink.suggesting.shapes import share
 Texts = Mapping[str, int]  # distinct cells, and how often each was found
 
 _MOST = 0.8  # of the cells, that must look like it
+_SOME = 0.3  # of the cells, that must be whole dates where others are years or months
 _FEW = 60  # distinct values, at most, of a category
 _PERSON = {"given name", "family name", "middle name", "full name"}
 _PLACES = {"city", "state", "county", "country", "birth place"}
@@ -28,7 +29,8 @@ def kind_of(name: str, texts: Texts) -> tuple[str, Formats | None]:
         if share(texts, pattern.fullmatch) >= _MOST:
             return kind, None
     dates = find_formats(texts)
-    if dates.share >= _MOST and _may_be_dates(said, dates):
+    partly = share(texts, shapes.PART_OF_DATE.fullmatch) if dates.share >= _SOME else 0.0
+    if dates.share + partly >= _MOST and _may_be_dates(said, dates):
         return "date", dates
     return _kind_of_code(name, said, texts) or _kind_of_words(name, said, texts), None
 
@@ -95,10 +97,11 @@ def _kind_of_number(name: str, said: str | None, texts: Texts) -> str:
 
 def _kind_of_words(name: str, said: str | None, texts: Texts) -> str:
     total = sum(texts.values())
-    if len(texts) <= min(_FEW, total / 10) and said not in _PERSON:
+    length = sum(n * len(text) for text, n in texts.items()) / total
+    few = len(texts) <= min(_FEW, total / 10) and said not in _PERSON
+    if few and not (said in _PLACES and length > 5 and len(texts) > 20):  # misspelt at times
         return "category"
     n_words = sum(n * len(text.split()) for text, n in texts.items()) / total
-    length = sum(n * len(text) for text, n in texts.items()) / total
     letters = share(texts, shapes.LETTERS.fullmatch)
     if said in _PERSON and letters >= 0.6:
         return said if said != "full name" or n_words > 1.2 else "given name"

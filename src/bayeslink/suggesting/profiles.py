@@ -94,7 +94,7 @@ def _profile(name: str, column: pa.Array, rows: NDArray[np.int64]) -> Profile:
     n = sum(values.values())
     same = sum(k * (k - 1) for k in values.values())
     filled = n / max(1, len(rows)) if sure or codes else 1 - column.null_count / len(column)
-    unique = filled == 1 and len(values) == len(rows) and _all_distinct(column)
+    unique = filled == 1 and len(texts) == len(rows) and _all_distinct(column)
     return Profile(
         name=name,
         kind=kind,

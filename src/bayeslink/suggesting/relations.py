@@ -159,7 +159,13 @@ def is_shared_key(pair: ColumnPair, pairs: Sequence[ColumnPair]) -> bool:
 
 
 def _may_be_id(pair: ColumnPair) -> bool:
-    return any(side[0].unique or says_id(side[0].name) for side in pair.sides)
+    """Whether nearly each record has another one, and the column is called so or unique."""
+    return any(
+        p.thing is None
+        and (p.unique or says_id(p.name))
+        and p.n_distinct > 0.2 * max(1, len(p.present))
+        for p, *_ in pair.sides
+    )
 
 
 def ids_among(pairs: Sequence[ColumnPair]) -> list[ColumnPair]:

@@ -18,6 +18,7 @@ WHOLE_NUMBER = re.compile(r"[+-]?\d+")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 MONEY = re.compile(r"[$€£]\s?[+-]?\d[\d,]*(\.\d+)?|[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 YEAR = re.compile(r"(1[6-9]|20)\d\d")
+PART_OF_DATE = re.compile(r"(1\d|20)\d\d([-/.]\d{1,2})?|\d{1,2}[-/.](1\d|20)\d\d")
 CODE = re.compile(r"(?=.*\d)[\w./-]{4,}")  # one word with a digit in it
 LETTERS = re.compile(r"[^\W\d_][^\d_@/\\|;:!?#%&*+=<>\[\]{}$]*")  # a name: letters, and few marks
 FAMILY_COMMA_GIVEN = re.compile(r"[^\W\d_][^,;\d]*,\s*[^\W\d_][^,;\d]*")

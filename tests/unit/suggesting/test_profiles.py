@@ -154,3 +154,10 @@ def test_examples_in_the_docs_hold(module):
 )
 def test_names_of_the_same_thing_are_alike(a, b, low, high):
     assert low <= column_names.similarity(a, b) <= high
+
+
+def test_dates_of_which_some_are_years_or_months_only_are_dates():
+    values = [f"19{k % 80 + 10}-0{k % 9 + 1}-1{k % 9}" for k in range(50)]
+    values += ["1950"] * 20 + ["1951-03"] * 20
+    assert kind_of("x", counted(values))[0] == "date"
+    assert kind_of("x", counted(values[50:70] * 9))[0] != "date"
