@@ -53,7 +53,7 @@ def _kind_of_code(name: str, said: str | None, texts: Texts) -> str | None:
         return "postcode"
     if said == "identity number" and share(texts, _has_digit) >= 0.6:
         return "identifier"
-    if _are_phones(said, texts):
+    if (said == "phone" or numeric < _MOST) and _are_phones(said, texts):
         return "phone"
     if numeric >= _MOST:
         return _kind_of_number(name, said, texts)

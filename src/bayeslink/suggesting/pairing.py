@@ -144,14 +144,27 @@ def _why(x: Profile, y: Profile, alike: float, shared: float) -> str | None:
     return "with values in common" if (same_values if few else shared >= 0.5) else None
 
 
+def _made_of(whole: Profile, parts: Sequence[Profile]) -> bool:
+    """Whether cells mostly consist of words that the parts have, two or more of them."""
+    known = {word for part in parts for key in part.present for word in key.split()}
+    split = [key.split() for key in whole.present]
+    inside = sum(len(found) > 1 and known.issuperset(found) for found in split)
+    return whole.kind in ("text", "words", "list") and inside > 0.5 * len(split)
+
+
 def _wholes_and_parts(a: Sequence[Profile], b: Sequence[Profile]) -> list[ColumnPair]:
     """A full name against a first and a last name, an address against number and street."""
     found = []
     for whole, parts in _WHOLE_OF_PARTS.items():
         for side, (one, other) in enumerate(((a, b), (b, a))):
-            at_once = [p for p in one if p.kind == whole and not of_whom(p.name)]
             apart = [[p for p in other if p.kind == part and not of_whom(p.name)] for part in parts]
-            if at_once and all(apart):
+            if not all(apart):
+                continue
+            known = [p[0] for p in apart]
+            at_once = [
+                p for p in one if not of_whom(p.name) and (p.kind == whole or _made_of(p, known))
+            ]
+            if at_once:
                 sides: list[tuple[Profile, ...]] = [(at_once[0],), tuple(p[0] for p in apart)]
                 why = f"a {whole} on one side, its parts on the other"
                 x, y = sides if side == 0 else sides[::-1]

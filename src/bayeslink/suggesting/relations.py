@@ -170,7 +170,7 @@ def _may_be_id(pair: ColumnPair) -> bool:
 
 def ids_among(pairs: Sequence[ColumnPair]) -> list[ColumnPair]:
     """Pairs that may be ids of records rather than something people have."""
-    codes = ("identifier", "code", "category", "number", "house number")
+    codes = ("identifier", "code", "category", "number", "words")
     return [p for p in pairs if p.kind in codes and len(p.a) == len(p.b) == 1 and _may_be_id(p)]
 
 
@@ -182,7 +182,8 @@ def id_column(profiles: Sequence[Profile], shared: set[str]) -> str | None:
     unique = [
         p
         for p in profiles
-        if p.unique
+        if p.name
+        and p.unique
         and p.thing is None
         and (p.kind == "identifier" or p.numbered or says_id(p.name))
     ]

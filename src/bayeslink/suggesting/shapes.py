@@ -19,7 +19,7 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 MONEY = re.compile(r"[$€£]\s?[+-]?\d[\d,]*(\.\d+)?|[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 YEAR = re.compile(r"(1[6-9]|20)\d\d")
 PART_OF_DATE = re.compile(r"(1\d|20)\d\d([-/.]\d{1,2})?|\d{1,2}[-/.](1\d|20)\d\d")
-CODE = re.compile(r"(?=.*\d)[\w./-]{4,}")  # one word with a digit in it
+CODE = re.compile(r"(?=.*\d)[\w./-]{2,}")  # one word with a digit in it
 LETTERS = re.compile(r"[^\W\d_][^\d_@/\\|;:!?#%&*+=<>\[\]{}$]*")  # a name: letters, and few marks
 FAMILY_COMMA_GIVEN = re.compile(r"[^\W\d_][^,;\d]*,\s*[^\W\d_][^,;\d]*")
 STREET = re.compile(
@@ -56,16 +56,15 @@ def digits(text: str) -> str:
 @lru_cache(1)
 def known_names() -> tuple[frozenset[str], frozenset[str]]:
     """Some common given names and surnames, as plain words."""
+    from bayeslink.comparing.nicknames import nickname_groups
     from bayeslink.simulation import people
-    from bayeslink.simulation.nicknames import NICKNAMES
 
     given = " ".join(
         getattr(people, f"{sex}_{era}")
         for sex in ("FEMALE", "MALE")
         for era in ("OLD", "MID", "NEW")
     ).split()
-    short = [form for forms in NICKNAMES.values() for form in forms]
     return (
-        frozenset(plain_words(name.replace("_", " ")) for name in (*given, *short)),
+        frozenset(plain_words(name.replace("_", " ")) for name in (*given, *nickname_groups())),
         frozenset(plain_words(name.replace("_", " ")) for name in people.SURNAMES.split()),
     )

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from bayeslink.comparing.fields import Field
+from bayeslink.data.delimited import require_columns
 from bayeslink.data.records import ReadOptions, Records, read_records
 from bayeslink.engines.compare import Ids, read_options
 from bayeslink.engines.input_checks import repeated_records
@@ -139,6 +140,10 @@ def suggest(
     ]
     profiles = [profile_columns(side) for side in records]
     given = (id, id) if id is None or isinstance(id, str) else tuple(id)
+    for side, name in enumerate(given):
+        if name is not None:
+            where = f"input {'AB'[side]}, {records[side].label}"
+            require_columns(list(records[side].columns), [name], where)
     return _Work(records, profiles, options, (given[0], given[1])).result()
 
 
@@ -244,7 +249,9 @@ class _Work:
             for p in profiles:
                 if p.name not in told:
                     why = _why_alone(p, "BA"[side], p.name == self.ids[side])
-                    self.left_out.append(LeftOut("AB"[side], p.name, why))
+                    self.left_out.append(
+                        LeftOut("AB"[side], p.name or "a column without name", why)
+                    )
             self.left_out += [
                 LeftOut("AB"[side], name, "has no text form")
                 for name in self.records[side].unusable
