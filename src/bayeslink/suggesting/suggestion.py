@@ -249,9 +249,7 @@ class _Work:
             for p in profiles:
                 if p.name not in told:
                     why = _why_alone(p, "BA"[side], p.name == self.ids[side])
-                    self.left_out.append(
-                        LeftOut("AB"[side], p.name or "a column without name", why)
-                    )
+                    self.left_out.append(LeftOut("AB"[side], p.name or "(unnamed)", why))
             self.left_out += [
                 LeftOut("AB"[side], name, "has no text form")
                 for name in self.records[side].unusable
