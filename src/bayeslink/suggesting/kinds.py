@@ -13,6 +13,7 @@ Texts = Mapping[str, int]  # distinct cells, and how often each was found
 
 _MOST = 0.8  # of the cells, that must look like it
 _SOME = 0.3  # of the cells, that must be whole dates where others are years or months
+_DECADES = 30  # years; of fewer, most differ in one digit, which then is no slip
 _FEW = 60  # distinct values, at most, of a category
 _PERSON = {"given name", "family name", "middle name", "full name"}
 _PLACES = {"city", "state", "county", "country", "birth place"}
@@ -82,7 +83,8 @@ def _kind_of_number(name: str, said: str | None, texts: Texts) -> str:
         return "number"
     if said in ("house number", "unit"):
         return "house number"
-    if share(texts, shapes.YEAR.fullmatch) >= 0.9 and len(texts) <= 300:
+    years = share(texts, shapes.YEAR.fullmatch) >= 0.9
+    if years and _DECADES < len(texts) <= 300:
         return "year"
     if len(texts) <= _FEW:
         return "category"

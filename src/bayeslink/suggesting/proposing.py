@@ -36,7 +36,7 @@ COMPARISONS: dict[str, tuple[Callable[..., Field], str]] = {
     "house number": (f.levenshtein, "house numbers"),
     "category": (f.exact, "categories"),
     "initials": (s.name, "categories, in one file by their first letters"),
-    "year": (f.exact, "years"),
+    "year": (s.identifier, "years"),
     "age": (f.numeric, "ages"),
     "number": (f.numeric, "numbers"),
 }
