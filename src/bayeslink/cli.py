@@ -115,10 +115,11 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
 def init(a: str, b: str, output: Path, force: bool, as_json: bool, **flags: Any) -> None:
     """Look at the files A and B and write a link.toml that says what to compare, and why."""
     with _progress() as progress:
-        from bayeslink.results.link_toml import write_new
+        from bayeslink.results.link_toml import refuse_existing_file, write_new
         from bayeslink.results.settings import from_flags, read_options
 
         given = from_flags({"a": a, "b": b, **flags})
+        refuse_existing_file(output, force=force)
         progress("looking at the files")
         suggestion = _suggest(given, read_options(given))
         write_new(output, suggestion.to_toml(a, b, output.parent), force=force)
@@ -133,7 +134,12 @@ def init(a: str, b: str, output: Path, force: bool, as_json: bool, **flags: Any)
 @main.command()
 @click.argument("a", required=False)
 @click.argument("b", required=False)
-@click.option("--id", "ids", multiple=True, help="Id column (twice: in A, then in B). [id]")
+@click.option(
+    "--id",
+    "ids",
+    multiple=True,
+    help="Id column (twice: in A, then in B). [id; found without --on]",
+)
 @click.option("--no-id", is_flag=True, help="The files have no id column: number the rows.")
 @click.option(
     "--on",

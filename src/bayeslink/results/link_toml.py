@@ -102,16 +102,26 @@ def dump(settings: Mapping[str, Any], folder: str | Path | None = None) -> str:
     return tomlkit.dumps(document)
 
 
+def refuse_existing_file(path: Path, *, force: bool) -> None:
+    """Say so before the work, not after it."""
+    if not force and os.path.lexists(path):
+        raise _exists(path)
+
+
+def _exists(path: Path) -> OutputError:
+    return OutputError(
+        f"{path} exists. Nothing was written. Choose another name with -o, or say --force to "
+        "replace it."
+    )
+
+
 def write_new(path: Path, text: str, *, force: bool) -> None:
     """Write a link.toml, over one that is there only if told so."""
     try:
         with path.open("w" if force else "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise OutputError(
-            f"{path} exists. Nothing was written. Choose another name with -o, or say --force to "
-            "replace it."
-        ) from None
+        raise _exists(path) from None
     except (OSError, ValueError) as error:
         raise OutputError(
             f"{path} cannot be written ({getattr(error, 'strerror', None) or error}). Choose a "
