@@ -113,8 +113,8 @@ def _kind_of_words(name: str, said: str | None, texts: Texts) -> str:
         return "place"
     if said == "company" or share(texts, shapes.LEGAL_FORM.search) >= 0.4:
         return "company"
-    if share(texts, _is_list) >= 0.4 and length < 200:
-        return "list"
+    if share(texts, _is_list) >= 0.4 and share(texts, _is_list_of_words) >= 0.4:
+        return "list"  # of names and the like, written in many ways, words count: a text
     if said in ("title", "text") or n_words > 4.5 or length > 40:
         return "text"
     if letters >= _MOST and (person := _kind_of_person(said, n_words, texts)):
@@ -149,6 +149,11 @@ def _is_list(text: str) -> bool:
     if len(parts) == 2 and ";" not in text and "|" not in text:
         return all(len(part.split()) >= 2 for part in parts)  # not "Smith, John"
     return len(parts) > 1 and all(parts) and not any(map(str.isdigit, parts))
+
+
+def _is_list_of_words(text: str) -> bool:
+    parts = text.replace("|", ",").replace(";", ",").split(",")
+    return len(text.split()) <= 1.5 * len(parts)
 
 
 def _has_digit(text: str) -> bool:
