@@ -58,6 +58,7 @@ _PUBLIC = {
     "read_labels": "judging.labels",
     "compare": "engines.compare",
     "link": "linking.link",
+    "suggest": "suggesting.suggestion",
     "evaluate": "results.evaluation",
     "plots": "plots",
     "simulate": "simulation.files",
@@ -112,6 +113,7 @@ if TYPE_CHECKING:
     from bayeslink.results.changes import changes
     from bayeslink.results.evaluation import evaluate
     from bayeslink.simulation.files import simulate, write_simulation
+    from bayeslink.suggesting.suggestion import suggest
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,10 @@ from bayeslink import __version__
 from bayeslink.errors import BayeslinkError, SettingsError
 
 if TYPE_CHECKING:
+    from bayeslink.data.records import ReadOptions
     from bayeslink.linking.run import Run
     from bayeslink.results.changes import Changes
+    from bayeslink.suggesting.suggestion import Suggestion
 
 DEMO_FIELDS = (
     "gname:levenshtein",
@@ -97,15 +99,54 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
 
 
 @main.command()
+@click.argument("a")
+@click.argument("b")
+@click.option("--id", "ids", multiple=True, help="Id column (twice: in A, then in B). [found]")
+@click.option("--missing", multiple=True, metavar="VALUE", help="A value that means missing.")
+@click.option("--encoding", multiple=True, help="Such as cp1252 (twice: of A, then of B). [utf-8]")
+@click.option("--delimiter", multiple=True, help="Told from the header unless given.")
+@click.option("--skip-lines", multiple=True, type=int, help="Lines before the header. [0]")
+@click.option("--table", multiple=True, help="Table or query in a DuckDB database.")
+@click.option(
+    "-o", "--output", default="link.toml", show_default=True, type=Path, metavar="link.toml"
+)
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@_as_json
+def init(a: str, b: str, output: Path, force: bool, as_json: bool, **flags: Any) -> None:
+    """Look at the files A and B and write a link.toml that says what to compare, and why."""
+    with _progress() as progress:
+        from bayeslink.results.link_toml import refuse_existing_file, write_new
+        from bayeslink.results.settings import from_flags, read_options
+
+        given = from_flags({"a": a, "b": b, **flags})
+        refuse_existing_file(output, force=force)
+        progress("looking at the files")
+        suggestion = _suggest(given, read_options(given))
+        write_new(output, suggestion.to_toml(a, b, output.parent), force=force)
+    shown = click.format_filename(output)
+    if as_json:
+        _print_json({"output": str(output), **suggestion.as_dict()})
+        return
+    click.echo(suggestion)
+    click.echo(f"Written to {shown}. Read it, then: bayeslink link --config {shown} -o out")
+
+
+@main.command()
 @click.argument("a", required=False)
 @click.argument("b", required=False)
-@click.option("--id", "ids", multiple=True, help="Id column (twice: in A, then in B). [id]")
+@click.option(
+    "--id",
+    "ids",
+    multiple=True,
+    help="Id column (twice: in A, then in B). [id; found without --on]",
+)
 @click.option("--no-id", is_flag=True, help="The files have no id column: number the rows.")
 @click.option(
     "--on",
     multiple=True,
     metavar="COLUMN:COMPARISON[:SETTING=VALUE]",
-    help="A field to compare, such as surname:name or dob=born:date; see `bayeslink comparisons`.",
+    help="A field to compare, such as surname:name or dob=born:date; see `bayeslink comparisons`. "
+    "[chosen from the files]",
 )
 @click.option(
     "--block",
@@ -186,15 +227,23 @@ def link(
 
         settings = {**(load(config) if config else {}), **from_flags(flags)}
         output = output or settings.get("output")
-        for key, flag in (("a", "A"), ("b", "B"), ("fields", "--on")):
+        for key in ("a", "b"):
             if not settings.get(key):
-                raise SettingsError(_what_is_missing(flag))
+                raise SettingsError(
+                    f"file {key.upper()} is missing. Usage: bayeslink link A B -o OUT"
+                )
         if not output:
             raise SettingsError("no output directory. Name one: -o OUT")
         _refuse_existing(Path(output), force)
         arguments = link_arguments(settings)
         _prepare()
+        suggestion = None
         with _removed_on_failure(read.quarantine for read in arguments["read"]):
+            if not arguments["fields"]:
+                progress("looking at the files")
+                suggestion = _suggest(settings, arguments["read"])
+                arguments |= {"fields": suggestion.fields, "read": suggestion.read}
+                arguments.setdefault("id", suggestion.id)
             run = link_files(**arguments, progress=progress)
             changed = _changes(flags["labels"], config, run)  # first: it may be OUT's own labels
             run.save(output, force=force)
@@ -204,6 +253,8 @@ def link(
             {**run.summary(), **({"changes": changed.as_dict()} if changed else {}), **plan}
         )
         return
+    if suggestion:
+        click.echo(f"{suggestion}\n")
     _print_summary(run, Path(output))
     if changed:
         click.echo(f"\nWhat the labels changed:\n{changed}")
@@ -457,13 +508,12 @@ def reproduce(experiment: str, output: Path, datasets: int) -> None:
 # ---------------------------------------------------------------------------------------------
 
 
-def _what_is_missing(what: str) -> str:
-    if what == "--on":
-        return (
-            "no field to compare. Name at least one: --on surname:levenshtein --on age:exact. "
-            "`bayeslink link --help` shows more."
-        )
-    return f"file {what} is missing. Usage: bayeslink link A B --on COLUMN:COMPARISON -o OUT"
+def _suggest(settings: Mapping[str, Any], read: tuple[ReadOptions, ReadOptions]) -> Suggestion:
+    """What to compare in the files that settings name."""
+    from bayeslink.results.settings import id_from
+    from bayeslink.suggesting.suggestion import suggest
+
+    return suggest(settings["a"], settings["b"], id=id_from(settings.get("id")), read=read)
 
 
 def _changes(labels: str | None, config: Path | None, run: Run) -> Changes | None:

@@ -52,7 +52,7 @@ class Delimited:
 
 def read_delimited(
     path: Path,
-    wanted: Sequence[str],
+    wanted: Sequence[str] | None,
     *,
     where: str,
     encoding: str | None = None,
@@ -60,7 +60,7 @@ def read_delimited(
     skip_lines: int = 0,
     set_aside: bool = False,
 ) -> Delimited:
-    """Read the wanted columns; a row of the wrong length is an error unless set aside.
+    """Read the wanted columns (None: all); a row of the wrong length is an error unless set aside.
 
     `where` opens every message, as in "input A, people.csv".
     """
@@ -70,6 +70,7 @@ def read_delimited(
         skipped = sum(1 for _ in islice(lines, skip_lines))
         peek = list(islice(lines, PEEK))
         delimiter, names = _find_header(peek, wanted, delimiter, skipped, where)
+        wanted = names if wanted is None else wanted
         reader = csv.reader(chain(peek, lines), delimiter=delimiter, strict=True)
         next(filter(None, reader))  # the header, found above
         chunks: list[list[pa.Array]] = []
@@ -251,13 +252,24 @@ def _first_record(lines: Iterable[str], delimiter: str) -> list[str]:
 
 
 def _find_header(
-    peek: Sequence[str], wanted: Sequence[str], delimiter: str | None, skipped: int, where: str
+    peek: Sequence[str],
+    wanted: Sequence[str] | None,
+    delimiter: str | None,
+    skipped: int,
+    where: str,
 ) -> tuple[str, list[str]]:
-    """Return the delimiter and the column names, told by which of them has the wanted columns."""
+    """Return the delimiter and the column names, told by which of them has the wanted columns.
+
+    Where all are wanted, the delimiter is the one that makes most columns.
+    """
     if not any(line.strip("\r\n") for line in peek):
         raise no_records(where)
     candidates = DELIMITERS if delimiter is None else (delimiter,)
     headers = {d: _first_record(peek, d) for d in candidates}
+    if wanted is None:
+        most = max(map(len, headers.values()))
+        headers = {d: names for d, names in headers.items() if len(names) == most or not names}
+        wanted = next(names for names in headers.values() if len(names) == most)
     fitting = {d: names for d, names in headers.items() if set(wanted) <= set(names)}
     if len({tuple(names) for names in fitting.values()}) > 1:
         raise InputError(

@@ -4,10 +4,7 @@ Delimited files go through the standard library's ``csv`` (see ``delimited``), b
 guesses a type; the typed sources are turned into the text a careful person would have typed.
 """
 
-import hashlib
 import os
-import stat
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,32 +14,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from bayeslink.data.cell_texts import (
     TEXT,
     as_text,
     exact_integers,
-    from_pandas,
-    no_text,
     without_dictionary,
 )
 from bayeslink.data.delimited import (
     FIELD_LIMIT,
     no_records,
-    read_delimited,
-    require_columns,
     write_misfits,
 )
+from bayeslink.data.sources import Table, read_file, read_frame, usable
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.plain import plain, texts
-
-NOT_TEXT = {
-    b"PK\x03\x04": "an Excel workbook or zip archive",
-    b"\xd0\xcf\x11\xe0": "an old Excel workbook",
-    b"SQLite format 3": "an SQLite database",
-    b"ARROW1": "a Feather file",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +43,7 @@ class Records:
     sha256: str | None
     quarantined: int
     _lines: npt.NDArray[np.int64] | None
+    unusable: tuple[str, ...] = ()  # columns without a text form, where all were asked for
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -126,23 +113,11 @@ class ReadOptions:
 DEFAULTS = ReadOptions()
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """What a source gave before any check on its values."""
-
-    kind: str
-    columns: dict[str, pa.ChunkedArray]
-    rows: int
-    sha256: str | None = None
-    lines: npt.NDArray[np.int64] | None = None
-    misfits: tuple[tuple[int, int], ...] = ()
-
-
 def read_records(
     source: Any,
     *,
     id: str | None,
-    columns: Sequence[str],
+    columns: Sequence[str] | None,
     options: ReadOptions = DEFAULTS,
     side: str = "A",
 ) -> Records:
@@ -155,27 +130,35 @@ def read_records(
         pandas or polars DataFrame, a pyarrow Table, anything with ``__arrow_c_stream__``.
     id
         Column with the id of each record; None to number the records from 1.
+    columns
+        The columns to read; None for all that have a text form.
     side
         What messages call this input.
     """
     if isinstance(columns, str):
         raise SettingsError(f"columns must be a list of names, such as [{columns!r}].")
-    wanted = tuple(dict.fromkeys([*([] if id is None else [id]), *columns]))
-    if not wanted:
+    wanted = None
+    if columns is not None:
+        wanted = tuple(dict.fromkeys([*([] if id is None else [id]), *columns]))
+    if wanted == ():
         raise SettingsError("No column was asked for. Name an id column or at least one other.")
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         label = os.fsencode(path).decode("utf-8", "backslashreplace")
         where = f"input {side}, {label if label.isprintable() else repr(label)}"
-        table = _read_file(path, wanted, options, where)
+        table = read_file(path, wanted, options, where)
     else:
         path, label = None, f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
         where = f"input {side}, {label}"
-        table = _read_frame(source, wanted, where)
+        table = read_frame(source, wanted, where)
     if not table.rows:
         raise no_records(where)
     ids = _ids(table, id, where)
-    texts = {name: as_text(table.columns[name], name, where) for name in columns}
+    texts, unusable = usable(
+        list(table.columns) if columns is None else columns,
+        lambda name: as_text(table.columns[name], name, where),
+        strict=columns is not None,
+    )
     if table.lines is None:  # a file of text has been checked line by line
         for name, values in {**({} if id is None else {id: ids}), **texts}.items():
             _refuse_no_text(values, name, where)
@@ -191,6 +174,7 @@ def read_records(
         sha256=table.sha256,
         quarantined=len(table.misfits),
         _lines=table.lines,
+        unusable=(*table.unusable, *unusable),
     )
 
 
@@ -198,7 +182,7 @@ def _place(lines: npt.NDArray[np.int64] | None, row: int) -> str:
     return f"row {row + 1}" if lines is None else f"line {lines[row]}"
 
 
-def _ids(table: _Table, id: str | None, where: str) -> pa.Array:
+def _ids(table: Table, id: str | None, where: str) -> pa.Array:
     """Return the ids as exact text, after refusing blank and repeated ones."""
     if id is None:
         return pa.array(np.arange(1, table.rows + 1)).cast(TEXT)
@@ -256,143 +240,3 @@ def _blank(values: pa.Array, options: ReadOptions) -> pa.Array:
         known = pa.array(sorted(words), TEXT)
         mask = pc.or_(mask, pc.is_in(pc.utf8_trim_whitespace(values), value_set=known))
     return pc.if_else(mask, pa.scalar(None, TEXT), values) if pc.any(mask).as_py() else values
-
-
-# Sources
-
-
-def _read_file(path: Path, wanted: Sequence[str], options: ReadOptions, where: str) -> _Table:
-    try:
-        head = _head(path, where)
-        if path.suffix.lower() in (".parquet", ".pq") or head.startswith(b"PAR1\x15"):
-            return _read_parquet(path, wanted, where)
-        if path.suffix.lower() in (".duckdb", ".ddb") or head[8:12] == b"DUCK":
-            return _read_duckdb(path, wanted, options.table, where)
-        for magic, name in NOT_TEXT.items():
-            if head.startswith(magic):
-                raise InputError(f"{where}: looks like {name}. Export the table as CSV or Parquet.")
-        read = read_delimited(
-            path,
-            wanted,
-            where=where,
-            encoding=options.encoding,
-            delimiter=options.delimiter,
-            skip_lines=options.skip_lines,
-            set_aside=options.quarantine is not None,
-        )
-    except OSError as error:
-        raise InputError(
-            f"{where}: cannot be read ({error.strerror}). Check the path and its permissions."
-        ) from None
-    return _Table("csv", read.columns, len(read.lines), read.sha256, read.lines, (*read.misfits,))
-
-
-def _head(path: Path, where: str) -> bytes:
-    """First bytes of a regular file; a pipe or device is refused before it is opened."""
-    try:
-        mode = path.stat().st_mode
-    except ValueError:  # NUL in the name
-        raise InputError(f"{where}: cannot be read, not a possible path.") from None
-    if not stat.S_ISREG(mode):
-        raise InputError(f"{where}: not a regular file. Give the path of one file.")
-    with path.open("rb") as file:
-        return file.read(16)
-
-
-def _read_parquet(path: Path, wanted: Sequence[str], where: str) -> _Table:
-    with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        try:
-            parquet = pq.ParquetFile(file, page_checksum_verification=True)
-            require_columns(parquet.schema_arrow.names, wanted, where)
-            table = parquet.read(columns=list(wanted))
-        except InputError:
-            raise
-        except (pa.ArrowException, OSError, ValueError):
-            raise InputError(
-                f"{where}: not a whole Parquet file, or a damaged one. Copy or write it again."
-            ) from None
-    return _arrow(table, wanted, "parquet", where, sha256)
-
-
-def _read_duckdb(path: Path, wanted: Sequence[str], table: str | None, where: str) -> _Table:
-    try:
-        import duckdb
-    except ImportError:
-        raise InputError(
-            f"{where}: a DuckDB database needs the duckdb package. Install it with "
-            "pip install 'bayeslink[duckdb]'."
-        ) from None
-    try:
-        with duckdb.connect(path.absolute(), read_only=True) as connection:
-            query = _duckdb_query(connection, table, where)
-            require_columns(connection.sql(query).columns, wanted, where)
-            picked = ", ".join(map(_quoted, wanted))
-            read = connection.sql(f"SELECT {picked} FROM ({query})").to_arrow_table()
-    except duckdb.Error as error:
-        # Messages about names and syntax are safe; one about a failed cast would quote the cell.
-        safe = (duckdb.CatalogException, duckdb.ParserException, duckdb.BinderException)
-        reason = str(error) if isinstance(error, safe) else type(error).__name__
-        raise InputError(
-            f"{where}: DuckDB cannot read it ({reason}). Check that it is a DuckDB database, not "
-            "open for writing elsewhere, and that the query runs."
-        ) from None
-    with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    return _arrow(read, wanted, "duckdb", where, sha256)
-
-
-def _duckdb_query(connection: Any, table: str | None, where: str) -> str:
-    found = connection.sql("SELECT table_schema, table_name FROM information_schema.tables")
-    tables = {(name, f"{schema}.{name}"): (schema, name) for schema, name in found.fetchall()}
-    for names, parts in tables.items():
-        if table in names:
-            return f"SELECT * FROM {'.'.join(map(_quoted, parts))}"
-    if table is not None and table.lstrip().lower().startswith(("select", "with", "from")):
-        return table.strip().rstrip(";")
-    shown = ", ".join(repr(names[0]) for names in tables) or "none"
-    wrong = "which table is not said" if table is None else f"there is no table {table!r}"
-    raise InputError(
-        f"{where}: {wrong}. Name a table or give a SELECT query with --table (table=). "
-        f"Tables: {shown}."
-    )
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _read_frame(source: Any, wanted: Sequence[str], where: str) -> _Table:
-    if (pandas := sys.modules.get("pandas")) and isinstance(source, pandas.DataFrame):
-        names = [str(name) for name in source.columns]
-        require_columns(names, wanted, where)
-        columns = {
-            name: from_pandas(source.iloc[:, names.index(name)], name, where) for name in wanted
-        }
-        return _Table("pandas", columns, len(source))
-    if (polars := sys.modules.get("polars")) and isinstance(source, polars.DataFrame):
-        require_columns(source.columns, wanted, where)
-        return _arrow(source.select(wanted).to_arrow(), wanted, "polars", where)
-    if isinstance(source, pa.RecordBatch):
-        source = pa.Table.from_batches([source])
-    if not hasattr(source, "__arrow_c_stream__"):
-        raise InputError(
-            f"{where}: not a table. Give a path, a pandas or polars DataFrame, or an Arrow table "
-            "(a lazy frame must be collected first)."
-        )
-    if not isinstance(source, pa.Table):
-        source = pa.RecordBatchReader.from_stream(source).read_all()
-    return _arrow(source, wanted, "arrow", where)
-
-
-def _arrow(
-    table: pa.Table, wanted: Sequence[str], kind: str, where: str, sha256: str | None = None
-) -> _Table:
-    require_columns(table.column_names, wanted, where)
-    columns = {name: table.column(name) for name in wanted}
-    for name, column in columns.items():
-        try:
-            column.validate(full=True)
-        except pa.ArrowInvalid:
-            raise no_text(name, f"{column.type}, with values that are not valid", where) from None
-    return _Table(kind, columns, table.num_rows, sha256)

@@ -15,6 +15,7 @@ from bayeslink.pairs.source import PairSource
 
 Progress = Callable[[str], None]
 Sides = str | tuple[str, str]
+Ids = Sides | tuple[str | None, str | None] | None
 
 
 def compare(
@@ -22,7 +23,7 @@ def compare(
     b: Any,
     fields: Sequence[Field],
     *,
-    id: Sides | None = "id",
+    id: Ids = "id",
     block: Sequence[Sides] = (),
     read: ReadOptions | tuple[ReadOptions, ReadOptions] | None = None,
     missing: Sequence[str] | None = None,

@@ -29,6 +29,7 @@ from bayeslink.engines.deferred import (
 )
 from bayeslink.engines.drawing import Joins
 from bayeslink.engines.finding import rows_named
+from bayeslink.engines.input_checks import input_warnings
 from bayeslink.engines.joining import find_above
 from bayeslink.engines.level_counts import count_levels
 from bayeslink.engines.pattern_counts import count_patterns
@@ -231,7 +232,7 @@ class LocalPairs:
                 }
                 for j, d in enumerate(self.dictionaries)
             ),
-            warnings=tuple(self._warnings()),
+            warnings=self._warnings,
             notes=(*self._dates_said(), *describe_sample(self.dictionaries, counts)),
             plan=self.last_plan,
             memory=self.memory.summary(),
@@ -242,7 +243,13 @@ class LocalPairs:
         notes = [said(f) for f in self.fields if f.kind == "date"]
         return [note for note in notes if note]
 
-    def _warnings(self) -> Iterator[str]:
+    @cached_property
+    def _warnings(self) -> tuple[str, ...]:
+        counts = self.level_counts().counts
+        odd = input_warnings(self.dictionaries, self.records, counts)
+        return (*self._file_warnings(), *odd)
+
+    def _file_warnings(self) -> Iterator[str]:
         a, b = self.records
         same = a.sha256 is not None and a.sha256 == b.sha256
         if same or (a.ids.equals(b.ids) and a.columns == b.columns):

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from bayeslink.comparing.fields import Field
 from bayeslink.data.records import ReadOptions
-from bayeslink.engines.compare import Progress, Sides, as_list, compare, flat, read_options
+from bayeslink.engines.compare import Ids, Progress, Sides, as_list, compare, flat, read_options
 from bayeslink.errors import SettingsError
 from bayeslink.inference.decisions import Decision, Loss, too_few
 from bayeslink.inference.fit_checks import check_fit
@@ -29,14 +29,15 @@ from bayeslink.judging.labels import known_pairs, with_verdict
 from bayeslink.linking.run import Run
 from bayeslink.pairs.source import PairSource
 from bayeslink.pairs.tables import pair_table
+from bayeslink.suggesting.suggestion import suggest
 
 
 def link(
     a: Any,
     b: Any,
-    fields: Sequence[Field],
+    fields: Sequence[Field] | None = None,
     *,
-    id: Sides | None = "id",
+    id: Ids = "id",
     block: Sequence[Sides] = (),
     theta: float | None = None,
     prior: LinkCountPrior | None = None,
@@ -60,7 +61,8 @@ def link(
 ) -> Run:
     """Link two files one-to-one: compare, fit, sample the posterior, decide.
 
-    Parameters as for `compare`, `fit_penalized`, `posthoc_blocks` and `sample`, and
+    Without `fields`, those that `suggest` proposes are compared, with the ids and missing words
+    that it finds. Parameters as for `compare`, `fit_penalized`, `posthoc_blocks` and `sample`, and
 
     Parameters
     ----------
@@ -95,6 +97,13 @@ def link(
     if point and known is not None:
         raise SettingsError("known pairs enter through sampling: leave out point=True.")
     clock = _Clock()
+    if fields is None:
+        with clock("suggest"):
+            progress("looking at the files")
+            found = suggest(a, b, id=None if id == "id" else id, read=read, missing=missing)
+        fields, read, missing = found.fields, found.read, None
+        id = found.id if id == "id" else id
+        remarks = [*remarks, found.in_one_line()]
     with clock("compare"):
         pairs = compare(
             a,

@@ -23,7 +23,7 @@ import tomlkit
 
 from bayeslink.comparing.fields import Field
 from bayeslink.data.records import ReadOptions
-from bayeslink.errors import InputError, SettingsError
+from bayeslink.errors import InputError, OutputError, SettingsError
 from bayeslink.inference.priors import LinkCountPrior, Penalty
 from bayeslink.plain import plain
 from bayeslink.results.settings import READ_KEYS, SAMPLING_KEYS, TYPE_NAMES
@@ -85,20 +85,48 @@ def dump(settings: Mapping[str, Any], folder: str | Path | None = None) -> str:
     document = tomlkit.document()
     for key, value in _entries(settings).items():
         if key in _PATHS and folder is not None:
-            value = _each(partial(_from_folder, folder, settings["started_in"]), value)
+            lead = partial(from_folder, folder, started_in=settings["started_in"])
+            value = _each(lead, value)
         readable = _each(_readable, value)
         if readable != value:  # a path with stray bytes, which TOML cannot hold
-            said = f"{key} = {_item(readable).as_string()}"
+            said = f"{key} = {item(readable).as_string()}"
             document.add(tomlkit.comment(f"{said} is not UTF-8: give it on the command line"))
         elif key == "id" and value == []:
-            document.add(key, _item(value).comment("the rows are numbered"))
+            document.add(key, item(value).comment("the rows are numbered"))
         else:
-            document.add(key, _item(value))
+            document.add(key, item(value))
     fields = tomlkit.aot()
     for field in settings["fields"]:
         fields.append(_field_table(field))
     document.add("fields", fields)
     return tomlkit.dumps(document)
+
+
+def refuse_existing_file(path: Path, *, force: bool) -> None:
+    """Say so before the work, not after it."""
+    if not force and os.path.lexists(path):
+        raise _exists(path)
+
+
+def _exists(path: Path) -> OutputError:
+    return OutputError(
+        f"{path} exists. Nothing was written. Choose another name with -o, or say --force to "
+        "replace it."
+    )
+
+
+def write_new(path: Path, text: str, *, force: bool) -> None:
+    """Write a link.toml, over one that is there only if told so."""
+    try:
+        with path.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise _exists(path) from None
+    except (OSError, ValueError) as error:
+        raise OutputError(
+            f"{path} cannot be written ({getattr(error, 'strerror', None) or error}). Choose a "
+            "name in a directory that exists."
+        ) from None
 
 
 def _entries(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,7 +141,7 @@ def _entries(settings: Mapping[str, Any]) -> dict[str, Any]:
         **{key: settings[key] for key in SAMPLING_KEYS},
         "point": settings["point"] or None,
         "restricted": settings["restricted"] or None,
-        **_reading_entries(settings["read"]),
+        **reading_entries(settings["read"]),
         **_prior_entries(settings["prior"]),
         "loss": loss and _given(asdict(loss)),
     }
@@ -124,7 +152,8 @@ def _given(entries: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in entries.items() if value is not None}
 
 
-def _reading_entries(options: Sequence[ReadOptions]) -> dict[str, Any]:
+def reading_entries(options: Sequence[ReadOptions]) -> dict[str, Any]:
+    """How the files are read, as far as it is not as usual."""
     entries: dict[str, Any] = {}
     default = ReadOptions()
     for key in READ_KEYS:
@@ -151,7 +180,8 @@ def _field_table(field: Field) -> Any:
     return table
 
 
-def _item(value: Any) -> Any:
+def item(value: Any) -> Any:
+    """A value as link.toml has it."""
     if not isinstance(value, dict):
         return tomlkit.item(value)
     table = tomlkit.inline_table()  # on one line, as everything else
@@ -174,7 +204,7 @@ def _from_here(folder: Path, path: str) -> str:
     return _tidied(os.path.join(folder, path))
 
 
-def _from_folder(folder: str | Path, started_in: str, path: str) -> str:
+def from_folder(folder: str | Path, path: str, started_in: str = ".") -> str:
     """A path that led from the directory `started_in`, as one that leads from `folder`."""
     path = _tidied(os.path.join(started_in, path))
     try:

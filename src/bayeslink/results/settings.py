@@ -159,7 +159,7 @@ def link_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
         for field in ([entry] if isinstance(entry, Field) else fields_from(entry))
     ]
     if "id" in settings:
-        arguments["id"] = _id(settings["id"])
+        arguments["id"] = id_from(settings["id"])
     block = settings.get("block", [])
     arguments["block"] = [
         _one_or_two("block", part) for part in ([block] if isinstance(block, str) else block)
@@ -221,12 +221,12 @@ def _missing(given: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return a, b
 
 
-def _id(given: Any) -> Any:
+def id_from(given: Any) -> Any:
     """The id column of both files, or of each; None, in link.toml [], where there is none."""
     if given is None or given == []:
         return None
     if isinstance(given, (list, tuple)) and [] in given and len(given) == 2:
-        a, b = (_id(part) for part in given)
+        a, b = (id_from(part) for part in given)
         return a, b
     return _one_or_two("id", given)
 
@@ -250,19 +250,19 @@ _PLAIN_FLAGS = (
 
 
 def from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Flags that were given, in the form that link.toml has."""
-    given = {key: flags[key] for key in _PLAIN_FLAGS if flags[key] is not None}
-    if flags["reject"] is not None:
+    """Flags that were given, in the form that link.toml has; a command may lack some."""
+    given = {key: flags[key] for key in _PLAIN_FLAGS if flags.get(key) is not None}
+    if flags.get("reject") is not None:
         given["loss"] = {"reject": flags["reject"]}
-    if flags["on"]:
+    if flags.get("on"):
         given["fields"] = [field for text in flags["on"] for field in parse_on(text)]
-    if flags["no_id"]:
+    if flags.get("no_id"):
         given["id"] = None
     elif flags["ids"]:
         given["id"] = list(flags["ids"])
-    if flags["block"]:
+    if flags.get("block"):
         given["block"] = [part.split("=", 1) for part in flags["block"]]
-    if flags["overlap"]:
+    if flags.get("overlap"):
         try:
             given["overlap"] = [float(x) for x in flags["overlap"].split(",")]
         except ValueError:
@@ -271,7 +271,7 @@ def from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
             ) from None
     if flags["missing"]:
         given["missing"] = list(flags["missing"])
-    for key in ("encoding", "delimiter", "skip_lines", "table", "quarantine"):
-        if flags[key]:
+    for key in READ_KEYS:
+        if flags.get(key):
             given[key] = list(flags[key]) if len(flags[key]) > 1 else flags[key][0]
     return given

@@ -443,3 +443,13 @@ def test_no_message_quotes_a_cell(write, content):
     while error is not None:  # nor do the errors that a traceback would show before it
         assert SECRET not in str(error)
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def test_all_columns_are_read_where_none_is_named(tmp_path):
+    (tmp_path / "x.csv").write_text("id;name, first;born\n1;Ann;1980-01-02\n")
+    records = read_records(tmp_path / "x.csv", id=None, columns=None)
+    assert list(records.columns) == ["id", "name, first", "born"]
+    table = pa.table({"name": ["Ann"], "tags": [["x", "y"]], "age": [3]})
+    records = read_records(table, id=None, columns=None)
+    assert list(records.columns) == ["name", "age"]
+    assert records.unusable == ("tags",)

@@ -171,7 +171,7 @@ def test_wrong_settings_files_name_the_key(text, words, tmp_path):
     ("arguments", "words"),
     [
         ([], "file A is missing"),
-        (["a.csv", "b.csv", "-o", "x"], "--on"),
+        (["a.csv", "b.csv"], "-o OUT"),
         (["a.csv", "b.csv", "--on", "x:exact"], "-o OUT"),
         (["a.csv", "b.csv", "--on", "x:exactly", "-o", "x"], "Did you mean 'exact'"),
         (["a.csv", "b.csv", "--on", "x:levenshtein:cut=1", "-o", "x"], "Did you mean 'cuts'"),

@@ -1,0 +1,27 @@
+"""What people write where they know nothing: words, and numbers and dates that stand for none."""
+
+# Underscores stand for spaces.
+_SURE = r"""
+n/a #n/a n.a. n.a <na> - -- --- – — ? ?? ??? . .. ... * (null) <null> [null] \n (missing)
+(blank) (none) unknown unk unkn missing not_known not_available not_applicable not_given
+not_provided not_stated not_specified not_recorded not_entered no_data no_value unspecified
+undefined undisclosed tbc tba tbd prefer_not_to_say unbekannt keine_angabe k.a.
+inconnu desconocido sconosciuto onbekend
+"""
+_LIKELY = "na nan null none nil blank empty no_name x xx xxx test refused declined none_given"
+
+# Missing wherever they stand, letter case aside; they are no name, no place and no number.
+SURE_WORDS = frozenset(word.replace("_", " ") for word in _SURE.split())
+# Missing where they are far more common than other values: Null and Na are surnames, too.
+LIKELY_WORDS = frozenset(word.replace("_", " ") for word in _LIKELY.split())
+# Numbers that stand for none where they lie far outside all others.
+_FILLER_NUMBERS_TEXT = """
+-1 -9 -99 -999 -9999 99 999 9999 99999 999999 9999999
+"""
+FILLER_NUMBERS = frozenset(_FILLER_NUMBERS_TEXT.split())
+# Days that stand for none where they are far more common than others.
+_FILLER_DAYS_TEXT = """
+9999-12-31 9999-01-01 9999-09-09 2999-12-31 2099-12-31 1900-01-01 1901-01-01 1899-12-30
+1899-12-31 1753-01-01 1970-01-01 1111-11-11 0001-01-01 1000-01-01
+"""
+FILLER_DAYS = frozenset(_FILLER_DAYS_TEXT.split())

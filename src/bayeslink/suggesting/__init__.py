@@ -1,0 +1,1 @@
+"""Two files looked at: what their columns hold, which belong together, which fields to compare."""

@@ -1,0 +1,66 @@
+"""A proposal as a link.toml to read and change: a reason beside each field and each column."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tomlkit
+
+from bayeslink.comparing.catalogue import COMPARISONS
+from bayeslink.comparing.fields import Field
+from bayeslink.engines.compare import Ids
+from bayeslink.results.link_toml import from_folder, item, reading_entries
+
+if TYPE_CHECKING:
+    from bayeslink.suggesting.suggestion import Suggestion
+
+
+def draft_toml(suggestion: Suggestion, a: Any, b: Any, folder: Any = None) -> str:
+    """The proposal for the files at these paths, which lead from `folder` if one is given."""
+    document = tomlkit.document()
+    for line in (
+        "What to compare in two files, as proposed from the files themselves. Change what you",
+        "know better; then: bayeslink link --config link.toml -o out",
+        "",
+        f"These fields are {suggestion.grade}",
+    ):
+        document.add(tomlkit.comment(line) if line else tomlkit.nl())
+    for note in suggestion.notes:
+        document.add(tomlkit.comment(f"Note: {note}"))
+    document.add(tomlkit.nl())
+    for key, path in (("a", a), ("b", b)):
+        document.add(key, str(path) if folder is None else from_folder(folder, str(path)))
+    document.add("id", _id(suggestion.id))
+    for key, value in reading_entries(suggestion.read).items():
+        if value is not None:
+            document.add(key, item(value))
+    if suggestion.left_out:
+        document.add(tomlkit.nl())
+        document.add(tomlkit.comment("Not compared:"))
+    for left in suggestion.left_out:
+        document.add(tomlkit.comment(f"  {left.column} of {left.file}: {left.reason}"))
+    fields = tomlkit.aot()
+    for field, why in zip(suggestion.fields, suggestion.reasons, strict=True):
+        table = tomlkit.table()
+        table.add(tomlkit.comment(why))
+        table.update(_said(field))
+        fields.append(table)
+    document.add("fields", fields)
+    return tomlkit.dumps(document)
+
+
+def _id(ids: Ids) -> Any:
+    if ids is None:
+        return item([]).comment("the rows are numbered")
+    return item(ids if isinstance(ids, str) else [[] if name is None else name for name in ids])
+
+
+def _said(field: Field) -> dict[str, Any]:
+    """The settings of a field that are not as they would be without saying so."""
+    usual = COMPARISONS[field.kind](field.settings["column"]).settings
+    named = ("column", "compare")
+    return {
+        key: value
+        for key, value in field.settings.items()
+        if key in named or key not in usual or usual[key] != value
+    }

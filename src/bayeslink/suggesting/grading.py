@@ -1,0 +1,55 @@
+"""How well proposed fields can tell people apart, by the agreements that chance alone makes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bayeslink.suggesting.pairing import ColumnPair
+
+_ENOUGH = 0.05  # chance agreements a record, at most
+_LONG = ("text", "list", "address", "company")  # seldom equal in full: not worth all they could be
+_AT_MOST = 1e-3  # what an agreement on one of these counts for
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """good, fair or poor, and the numbers behind it.
+
+    Attributes
+    ----------
+    chance
+        Records of the larger file that agree with a typical record of the other in all fields
+        that both have, by chance.
+    without_strongest
+        The same where the field that tells most apart is wrong.
+    """
+
+    word: str
+    chance: float
+    without_strongest: float
+    strongest: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.word}: {_count(self.chance)} others agree with a record in all of them by "
+            f"chance, {_count(self.without_strongest)} where {self.strongest} is wrong."
+        )
+
+
+def grade(pairs: Sequence[ColumnPair], n: tuple[int, int]) -> Grade:
+    """Grade fields by chance agreements a record, as if they were independent."""
+    logs = {}
+    for pair in pairs:
+        chance = max(pair.chance, _AT_MOST) if pair.kind in _LONG else pair.chance
+        logs[pair.columns[0]] = pair.complete[0] * pair.complete[1] * math.log(chance)
+    strongest = min(logs, key=lambda name: logs[name])
+    all_agree = max(n) * math.exp(sum(logs.values()))
+    without = all_agree * math.exp(-logs[strongest])
+    word = "good" if without <= _ENOUGH else "fair" if all_agree <= _ENOUGH else "poor"
+    return Grade(word, all_agree, without, strongest)
+
+
+def _count(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10 else f"{number:.1g}"

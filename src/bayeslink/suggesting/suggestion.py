@@ -1,0 +1,343 @@
+"""Two files in, a proposal out: fields, ids, missing codes, and a reason for each column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from bayeslink.comparing.fields import Field
+from bayeslink.data.delimited import require_columns
+from bayeslink.data.records import ReadOptions, Records, read_records
+from bayeslink.engines.compare import Ids, read_options
+from bayeslink.engines.input_checks import repeated_records
+from bayeslink.errors import InputError
+from bayeslink.plain import plain
+from bayeslink.suggesting.grading import Grade, grade
+from bayeslink.suggesting.pairing import ColumnPair, pair_columns
+from bayeslink.suggesting.profiles import Profile, profile_columns, sample_rows
+from bayeslink.suggesting.proposing import propose, reason, why_not
+from bayeslink.suggesting.relations import (
+    derived,
+    follows_from,
+    id_column,
+    ids_among,
+    is_shared_key,
+)
+
+_SHOWN = 6  # columns left out that are named in a line
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A column that is not compared, and why."""
+
+    file: str  # A or B
+    column: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """What to compare in two files, and why. Made by `suggest`.
+
+    `bl.link(a, b, s.fields, id=s.id, read=s.read)` is the linkage that it proposes.
+    """
+
+    fields: tuple[Field, ...]
+    reasons: tuple[str, ...]  # of each field
+    id: Ids  # of both files, or of A and of B; None: rows are numbered
+    read: tuple[ReadOptions, ReadOptions]  # as given, with the missing words found
+    left_out: tuple[LeftOut, ...]
+    notes: tuple[str, ...]
+    grade: Grade
+    labels: tuple[str, str]
+    n_records: tuple[int, int]
+
+    @property
+    def missing(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Words that count as missing in A and in B, beside empty cells."""
+        a, b = (tuple(options.missing[1:]) for options in self.read)
+        return a, b
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> Iterator[str]:
+        """The proposal in about ten lines."""
+        files = zip(self.labels, self.n_records, strict=True)
+        yield "Looked at " + " and ".join(f"{label} ({n:,} records)" for label, n in files) + "."
+        yield f"Ids: {_ids_in_words(self.id)}."
+        yield "Compared:"
+        for field in self.fields:
+            yield f"  {_columns_in_words(field)}: {field.kind}{_settings_in_words(field)}"
+        if any(self.missing):
+            words = dict.fromkeys(word for side in self.missing for word in side)
+            yield f"Missing: {', '.join(map(repr, words))}."
+        if self.left_out:
+            yield f"Left out: {_left_out_in_words(self.left_out)}."
+        yield from (f"Note: {note}" for note in self.notes)
+        yield f"These fields are {self.grade}"
+
+    def in_one_line(self) -> str:
+        """The fields, for whoever did not choose them."""
+        fields = ", ".join(f"{_columns_in_words(f)} ({f.kind})" for f in self.fields)
+        return (
+            f"the fields were chosen from the files: {fields}. They are {self.grade} "
+            "bl.suggest(a, b) says why."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The proposal as plain data."""
+        return {
+            "fields": [dict(field.settings) for field in self.fields],
+            "reasons": list(self.reasons),
+            "id": plain(self.id),
+            "missing": dict(zip("ab", map(list, self.missing), strict=True)),
+            "left_out": [asdict(left) for left in self.left_out],
+            "notes": list(self.notes),
+            "grade": asdict(self.grade),
+        }
+
+    def to_toml(self, a_path: Any, b_path: Any, folder: Any = None) -> str:
+        """A link.toml with a reason beside each field; its paths lead from `folder`, if given."""
+        from bayeslink.suggesting.draft import draft_toml
+
+        return draft_toml(self, a_path, b_path, folder)
+
+    def _repr_html_(self) -> str:
+        from bayeslink.report.svg import notebook
+
+        return notebook(list(self.lines()))
+
+
+def suggest(
+    a: Any,
+    b: Any,
+    *,
+    id: Ids = None,
+    missing: Sequence[str] | None = None,
+    read: ReadOptions | tuple[ReadOptions, ReadOptions] | None = None,
+) -> Suggestion:
+    """Look at two files and propose what to compare, how, and what to leave out.
+
+    Columns are paired by name and by values in common; what they hold is told by their values
+    first and by their names second, in a sample of rows that is the same each time.
+
+    Parameters
+    ----------
+    a, b
+        As `compare` takes them.
+    id
+        The id column, as one name or (name in A, name in B); found unless given.
+    missing, read
+        As `compare` takes them; missing words that are found are added.
+    """
+    options = read_options(read, missing)
+    records = [
+        read_records(source, id=None, columns=None, options=options[side], side="AB"[side])
+        for side, source in enumerate((a, b))
+    ]
+    profiles = [profile_columns(side) for side in records]
+    given = (id, id) if id is None or isinstance(id, str) else tuple(id)
+    for side, name in enumerate(given):
+        if name is not None:
+            where = f"input {'AB'[side]}, {records[side].label}"
+            require_columns(list(records[side].columns), [name], where)
+    return _Work(records, profiles, options, (given[0], given[1])).result()
+
+
+class _Work:
+    """The steps from profiles to a proposal, each of which may leave columns out."""
+
+    def __init__(
+        self,
+        records: Sequence[Records],
+        profiles: Sequence[Sequence[Profile]],
+        options: tuple[ReadOptions, ReadOptions],
+        given: tuple[str | None, str | None],
+    ) -> None:
+        self.records, self.profiles, self.options = records, profiles, options
+        self.n = (len(records[0]), len(records[1]))
+        self.left_out: list[LeftOut] = []
+        self.notes: list[str] = []
+        sampled = [len(sample_rows(n)) / n for n in self.n]
+        known = [
+            [p for p in side if p.name and p.name != name]
+            for side, name in zip(profiles, given, strict=True)
+        ]
+        pairs = pair_columns(known[0], known[1], (sampled[0], sampled[1]))
+        pairs, self.ids = self._without_ids(pairs, given)
+        self.pairs = self._worth_comparing(pairs)
+
+    def _without_ids(
+        self, pairs: list[ColumnPair], given: tuple[str | None, str | None]
+    ) -> tuple[list[ColumnPair], tuple[str | None, str | None]]:
+        """Ids of records taken out of what is compared, unless both files share them."""
+        not_compared, keys = [], []
+        for pair in ids_among(pairs):
+            if is_shared_key(pair, pairs):
+                keys.append(pair)
+            else:
+                not_compared.append(pair)
+        ids: list[str | None] = []
+        for side in (0, 1):
+            shared = {pair.sides[side][0].name for pair in keys}
+            ids.append(given[side] or id_column(self.profiles[side], shared))
+        for pair in not_compared:
+            why = "an id that the files do not share"
+            if pair.columns == (ids[0], ids[1]):
+                why = "the id of the records"
+            self._leave_out(pair, why)
+        for pair in keys:
+            self.notes.append(
+                f"the files share {_both(pair)}, a number of their own for each person: records "
+                "with the same one agree elsewhere, too. Is a linkage needed?"
+            )
+        return [pair for pair in pairs if pair not in not_compared], (ids[0], ids[1])
+
+    def _worth_comparing(self, pairs: list[ColumnPair]) -> list[ColumnPair]:
+        kept = []
+        for pair in pairs:
+            if why := why_not(pair, self.n):
+                self._leave_out(pair, why)
+            else:
+                kept.append(pair)
+        repeated = derived(kept)
+        for number, why in repeated.items():
+            self._leave_out(kept[number], why)
+        return [pair for number, pair in enumerate(kept) if number not in repeated]
+
+    def _leave_out(self, pair: ColumnPair, why: str) -> None:
+        for side, profiles in enumerate(pair.sides):
+            self.left_out += [LeftOut("AB"[side], profile.name, why) for profile in profiles]
+
+    def result(self) -> Suggestion:
+        if not self.pairs:
+            raise InputError(
+                "no two columns of A and B hold the same thing, by name or by values in common. "
+                f"A has {_names(self.profiles[0])}; B has {_names(self.profiles[1])}. Name the "
+                "columns to compare: --on COLUMN_A=COLUMN_B:COMPARISON."
+            )
+        self._leave_out_the_rest()
+        self._remark()
+        fields = [propose(pair) for pair in self.pairs]
+        read = [
+            replace(
+                options,
+                missing=(*options.missing, *sorted({w for p in profiles for w in p.missing})),
+            )
+            for options, profiles in zip(self.options, self.profiles, strict=True)
+        ]
+        return Suggestion(
+            fields=tuple(_named_apart(fields, self.pairs)),
+            reasons=tuple(reason(pair) for pair in self.pairs),
+            id=self.ids[0] if self.ids[0] == self.ids[1] else self.ids,
+            read=(read[0], read[1]),
+            left_out=tuple(self.left_out),
+            notes=tuple(self.notes),
+            grade=grade(self.pairs, self.n),
+            labels=(self.records[0].label, self.records[1].label),
+            n_records=self.n,
+        )
+
+    def _leave_out_the_rest(self) -> None:
+        """Columns without a partner, and those that could not be used at all."""
+        for side, profiles in enumerate(self.profiles):
+            told = {left.column for left in self.left_out if left.file == "AB"[side]}
+            told |= {p.name for pair in self.pairs for p in pair.sides[side]}
+            for p in profiles:
+                if p.name not in told:
+                    why = _why_alone(p, "BA"[side], p.name == self.ids[side])
+                    self.left_out.append(LeftOut("AB"[side], p.name or "(unnamed)", why))
+            self.left_out += [
+                LeftOut("AB"[side], name, "has no text form")
+                for name in self.records[side].unusable
+            ]
+
+    def _remark(self) -> None:
+        for effect, cause in follows_from(self.pairs):
+            self.notes.append(
+                f"{effect.columns[0]} follows from {cause.columns[0]}: they agree together, which "
+                "the model allows for."
+            )
+        for pair in self.pairs:
+            for p in (*pair.a, *pair.b):
+                if p.dates and p.dates.ambiguous:
+                    self.notes.append(
+                        f"day and month cannot be told apart in {p.name}: check its format."
+                    )
+        for side, n in enumerate(self.n):
+            columns = [p.keys for pair in self.pairs for p in pair.sides[side]]
+            repeated = repeated_records(columns)
+            in_all = repeated * (n / len(columns[0])) ** 2  # both of two must be in the sample
+            if repeated > 5 and in_all > 0.01 * n:
+                self.notes.append(
+                    f"about {in_all:,.0f} records of {'AB'[side]} equal another one in all that is "
+                    "compared. If a person is there twice, keep one record: a linkage is "
+                    "one-to-one."
+                )
+
+
+def _why_alone(profile: Profile, other: str, is_id: bool) -> str:
+    if is_id:
+        return "the id of the records"
+    if not profile.name:
+        return "has no name"
+    return {
+        "empty": "empty",
+        "constant": "the same in all records",
+    }.get(profile.kind, f"{other} has no such column")
+
+
+def _named_apart(fields: Sequence[Field], pairs: Sequence[ColumnPair]) -> Iterator[Field]:
+    """Fields under different names, where the name of one is that of another."""
+    taken: set[str] = set()
+    for field, pair in zip(fields, pairs, strict=True):
+        if field.name in taken:
+            field = propose(pair, name=" = ".join(pair.columns))
+        taken.add(field.name)
+        yield field
+
+
+def _both(pair: ColumnPair) -> str:
+    a, b = pair.columns
+    return a if a == b else f"{a} = {b}"
+
+
+def _names(profiles: Sequence[Profile]) -> str:
+    shown = ", ".join(repr(p.name) for p in profiles[:20])
+    return shown + (", …" if len(profiles) > 20 else "")
+
+
+def _ids_in_words(ids: Ids) -> str:
+    if ids is None or isinstance(ids, str):
+        return ids or "none found, so that rows are numbered"
+    sides = zip(("A", "B"), ids, strict=True)
+    return ", ".join(f"{name or 'row numbers'} in {file}" for file, name in sides)
+
+
+def _columns_in_words(field: Field) -> str:
+    a, b = (" + ".join(side) for side in field.columns)
+    return a if a == b else f"{a} = {b}"
+
+
+def _settings_in_words(field: Field) -> str:
+    said = []
+    if form := field.settings.get("format"):
+        forms = [form] if isinstance(form, str) else [f or "as it looks" for f in form]
+        said.append(" and ".join(forms))
+    if field.missing:
+        said.append(f"{len(field.missing)} filler value{'s' * (len(field.missing) > 1)}")
+    return f" ({'; '.join(said)})" if said else ""
+
+
+def _left_out_in_words(left_out: Sequence[LeftOut]) -> str:
+    reasons: dict[str, dict[str, None]] = {}
+    for left in left_out:
+        reasons.setdefault(left.reason, {})[left.column] = None
+    said = []
+    for why, columns in reasons.items():
+        more = f" and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else ""
+        said.append(f"{', '.join(list(columns)[:_SHOWN])}{more} ({why})")
+    return "; ".join(said)
