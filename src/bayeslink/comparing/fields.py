@@ -141,7 +141,7 @@ def numeric(
     options = {"relative": ratio, "valid": own["valid"]}
     if not fixed or ratio is None:
         refuse_priors("numeric", column, common)
-        options["settle"] = _settle_number
+        options["settle"] = True
     labels = distance_labels(fixed or (0.0,), "difference", " of the larger" if ratio else "")
     return make_field("numeric", column, labels[:-1], labels[-1], fixed, common, own, options)
 
@@ -179,7 +179,7 @@ def date(
     options = {
         "formats": formats, **shared, "partial": False, "filler": False,
         "orders": ("ymd", "ymd"), "told": (False, False),
-        "settle": _settle_date, "join": not fixed,
+        "settle": True, "join": not fixed,
     }  # fmt: skip
     if not fixed:
         refuse_priors("date", column, common)
@@ -353,18 +353,6 @@ def band_labels(agreement: str, bands: tuple[float, ...]) -> list[str]:
 def is_auto(given: Any) -> bool:
     """Whether a setting is left to the data."""
     return isinstance(given, str) and given == "auto"
-
-
-def _settle_number(field: Field, *sides: Any) -> Field:
-    from bayeslink.comparing.from_data import number_field  # which builds on this module
-
-    return number_field(field, *sides)
-
-
-def _settle_date(field: Field, *sides: Any) -> Field:
-    from bayeslink.comparing.from_data import date_field
-
-    return date_field(field, *sides)
 
 
 def refuse_priors(kind: str, column: str, common: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayeslink.comparing.comparisons import value_array
 from bayeslink.comparing.dates import fillers
 from bayeslink.comparing.fields import (
     Field,
@@ -22,6 +23,8 @@ from bayeslink.comparing.fields import (
     default_m_prior,
     distance_labels,
 )
+from bayeslink.comparing.level_tables import number_bounds
+from bayeslink.comparing.texts import Rarity, rare_codes, scored, text_ladder
 
 if TYPE_CHECKING:
     from bayeslink.comparing.dictionaries import Codes
@@ -30,6 +33,8 @@ SAMPLE = 500  # values of A that cut points are told from
 FEWEST = 20  # pairs of records at a level, or it is joined with its neighbour
 _MOST, _STEP = 4, 2.0  # cuts beside equality, and how much rarer one is than the next, at least
 _WIDEST = 0.1  # share of all pairs within the last cut, at most
+_LEAST = 0.1  # likeness that is looked at for cuts
+_CODED = 0.2  # share of the texts of each file with a code of their own that makes codes count
 _ALIKE = (0.1, 0.4, 1.0, 2.5, 8.0)  # pairs a record from each cut of a likeness on
 _NUMBERS = tuple(d * 10.0**k for k in range(-6, 9) for d in (1, 2, 3, 5))
 _DAYS = (1, 2, 3, 5, 7, 10, 14, 21, 30, 60, 90, 180, 365, 730)
@@ -52,14 +57,6 @@ def relabelled(field: Field, labels: Sequence[str], n_bands: int = 0, **changes:
         u_prior=(1.0,) * len(labels),
         **changes,
     )
-
-
-def settled(field: Field, a: Codes, b: Codes) -> Field:
-    """The field with everything told from the data that it leaves open."""
-    settle: Callable[[Field, Codes, Codes], Field] | None = field.options.get("settle")
-    if settle is not None:
-        field = settle(field, a, b)
-    return with_bands(field, a, b) if field.options.get("bands") == "auto" else field
 
 
 # --- distances ------------------------------------------------------------------------------------
@@ -92,8 +89,6 @@ def _in_proportion(a: Codes, b: Codes) -> bool:
 def _number_window(
     field: Field, values: NDArray[Any], cut: float
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    from bayeslink.comparing.level_tables import number_bounds
-
     return number_bounds(replace(field, cuts=(cut,)), values)
 
 
@@ -131,8 +126,6 @@ def _by_chance(
     window: Callable[[NDArray[Any], float], tuple[NDArray[Any], NDArray[Any]]],
 ) -> tuple[float, ...]:
     """0, and those of the `nice` numbers at which pairs within them are evenly rarer."""
-    from bayeslink.comparing.comparisons import value_array
-
     sides = []
     for side in (a, b):
         values = value_array(field, _drawn(side).tolist() if side is a else side.values)
@@ -171,13 +164,31 @@ def _drawn(side: Codes, most: int = SAMPLE) -> NDArray[Any]:
 # --- likenesses -----------------------------------------------------------------------------------
 
 
-def alike_cuts(scores: NDArray[np.float64], n_drawn: int, n_a: int) -> tuple[float, ...]:
-    """Cuts of a likeness, from the scores of some values of A with all of B."""
-    ranked = np.sort(scores)[::-1]
+def text_field(field: Field, a: Codes, b: Codes) -> Field:
+    """A text field with cuts, and the weights of words, as the data have them."""
+    rarity = Rarity.of(a.values, b.values)
+    codes = rare_codes(a.values, b.values) if field.options["codes"] is not False else None
+    if codes is not None and field.options["codes"] is None:
+        shares = [np.mean([bool(codes(v)) for v in side.values] or [False]) for side in (a, b)]
+        codes = codes if min(shares) >= _CODED else None
+    cuts = field.cuts or _alike_cuts(a.values, b.values, rarity)
+    ladder, labels = text_ladder(cuts, rarity, codes)
+    return relabelled(field, labels, cuts=(), options={**field.options, "ladder": ladder})
+
+
+def _alike_cuts(x: Sequence[str], y: Sequence[str], rarity: Rarity) -> tuple[float, ...]:
+    """Cuts of the likeness, from some values of A with all of B, equal ones left aside."""
+    drawn = [x[k] for k in np.linspace(0, len(x) - 1, min(SAMPLE, len(x))).astype(int)]
+    if not drawn or not y:
+        return (0.5,)
+    rows, columns, scores = scored(drawn, y, rarity, _LEAST)
+    pairs = zip(rows.tolist(), columns.tolist(), strict=True)
+    other = np.array([drawn[row] != y[column] for row, column in pairs], bool)
+    ranked = np.sort(scores[other])[::-1]
     cuts = []
     for rate in _ALIKE:
-        rank = int(rate * n_drawn)
-        if 0 < rank <= len(ranked) and rate * n_a >= FEWEST:
+        rank = int(rate * len(drawn))
+        if 0 < rank <= len(ranked) and rate * len(x) >= FEWEST:
             cuts.append(round(float(ranked[rank - 1]), 2))
     return tuple(sorted({cut for cut in cuts if 0 < cut < 1}, reverse=True)) or (0.5,)
 
@@ -246,3 +257,21 @@ def _joined_label(field: Field, group: Sequence[int], pairs: NDArray[Any]) -> st
     """The labels of those levels that pairs have, or else of the first."""
     seen = [h for h in group if pairs[h]] or [group[0]]
     return " or ".join(field.labels[h - 1] for h in seen)
+
+
+# --- all of it ------------------------------------------------------------------------------------
+
+_SETTLE: dict[str, Callable[[Field, Codes, Codes], Field]] = {
+    "numeric": number_field,
+    "date": date_field,
+    "text": text_field,
+    "address": text_field,
+    "company": text_field,
+}
+
+
+def settled(field: Field, a: Codes, b: Codes) -> Field:
+    """The field with everything told from the data that it leaves open."""
+    if field.options.get("settle"):
+        field = _SETTLE[field.kind](field, a, b)
+    return with_bands(field, a, b) if field.options.get("bands") == "auto" else field

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from bayeslink.comparing.codes import (
     EMAIL_LABELS,
     IDENTIFIER_LABELS,
@@ -28,15 +26,13 @@ from bayeslink.comparing.codes import (
 )
 from bayeslink.comparing.field_checks import checked_cuts, checked_flag
 from bayeslink.comparing.fields import Field, is_auto, make_field, refuse_priors
-from bayeslink.comparing.from_data import SAMPLE, alike_cuts, relabelled
 from bayeslink.comparing.names import LABELS as NAME_LABELS
 from bayeslink.comparing.names import bare_name, name_ladder
 from bayeslink.comparing.rules import Ladder
-from bayeslink.comparing.texts import Alike, Rarity, rare_codes, text_ladder
 from bayeslink.errors import SettingsError
 
 if TYPE_CHECKING:
-    from bayeslink.comparing.dictionaries import Codes
+    pass
 
 _ALL = ("unicode", "case", "accents", "punctuation", "space")
 _KEPT = ("unicode", "case", "accents", "space")  # punctuation means something
@@ -179,32 +175,6 @@ def _text(
     coded = None if is_auto(codes) else checked_flag(column, "codes", codes)
     own: dict[str, Any] = {"cuts": fixed} if fixed else {}
     own |= {"codes": coded} if kind == "text" and coded is not None else {}
-    options: dict[str, Any] = {"codes": coded, "settle": _text_field, "join": True}
+    options: dict[str, Any] = {"codes": coded, "settle": True, "join": True}
     options |= {"canonical": canonical} if canonical else {}
     return make_field(kind, column, ["different"], "equal", fixed, common, own, options)
-
-
-def _text_field(field: Field, a: Codes, b: Codes) -> Field:
-    """The field with cuts, and the weights of words, as the data have them."""
-    rarity = Rarity.of(a.values, b.values)
-    codes = rare_codes(a.values, b.values) if field.options["codes"] is not False else None
-    if codes is not None and field.options["codes"] is None:
-        shares = [np.mean([bool(codes(v)) for v in side.values] or [False]) for side in (a, b)]
-        codes = codes if min(shares) >= _CODED else None
-    cuts = field.cuts or _cuts(a.values, b.values, rarity)
-    ladder, labels = text_ladder(cuts, rarity, codes)
-    return relabelled(field, labels, cuts=(), options={**field.options, "ladder": ladder})
-
-
-def _cuts(x: Sequence[str], y: Sequence[str], rarity: Rarity) -> tuple[float, ...]:
-    """Cuts of the likeness, from some values of A with all of B, equal ones left aside."""
-    drawn = [x[k] for k in np.linspace(0, len(x) - 1, min(SAMPLE, len(x))).astype(int)]
-    if not drawn or not y:
-        return (0.5,)
-    rows, columns, scores = Alike(rarity, (0.1,)).score_finder(drawn, y, 0.1)(
-        0, len(drawn), len(drawn) * len(y)
-    )
-    other = np.array(
-        [drawn[r] != y[c] for r, c in zip(rows.tolist(), columns.tolist(), strict=True)]
-    )
-    return alike_cuts(scores[other.astype(bool)] / 4096.0**2, len(drawn), len(x))

@@ -190,6 +190,15 @@ class Alike:
         return find
 
 
+def scored(
+    x: Sequence[str], y: Sequence[str], rarity: Rarity, cut: float
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+    """Row, column and likeness of the pairs that are alike from a cut on."""
+    find = Alike(rarity, (cut,)).score_finder(x, y, cut)
+    rows, columns, scores = find(0, len(x), len(x) * len(y))
+    return rows, columns, scores / _LENGTH**2
+
+
 # --- cut off, or contained ------------------------------------------------------------------------
 
 
