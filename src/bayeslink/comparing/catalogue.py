@@ -35,7 +35,7 @@ COMPARISONS: dict[str, Callable[..., Any]] = {
     )
 }
 
-_EXAMPLES = {
+EXAMPLES = {
     "exact": "sex:exact",
     "name": "Forename=first_name:name",
     "person_name": "Forename,Surname=first_name,last_name:person_name",
@@ -79,5 +79,5 @@ def describe(name: str) -> str:
     settings = textwrap.fill(
         f"settings: {', '.join([*own, COMMON])}", 78, initial_indent="  ", subsequent_indent="    "
     )
-    example = f"  example: --on {_EXAMPLES[name]}" if name in _EXAMPLES else "  from Python only"
+    example = f"  example: --on {EXAMPLES[name]}" if name in EXAMPLES else "  from Python only"
     return f"{name}\n{body}\n{settings}\n{example}"

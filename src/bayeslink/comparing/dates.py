@@ -149,21 +149,34 @@ def order_of(form: str) -> str:
 
 
 def tell_orders(
-    sides: Sequence[Counter[str]], valid: tuple[str, str]
-) -> tuple[tuple[str, str], tuple[bool, bool]]:
+    sides: Sequence[Counter[str]], formats: Sequence[str | None], valid: tuple[str, str]
+) -> tuple[list[str | None], list[bool]]:
     """The order of day, month and year in each file: that in which most of its dates exist.
 
-    Where several read as many, that in which most dates are also in the other file. And whether
-    the order makes a difference in each file.
+    A format settles it. Where several read as many, that in which most dates are also in the
+    other file; None where that does not tell either, and it makes a difference. And whether it
+    makes a difference.
     """
     read = [{order: _existing(texts, order, valid) for order in ORDERS} for texts in sides]
-    best = [
-        [o for o in ORDERS if sum(side[o].values()) == max(sum(s.values()) for s in side.values())]
-        for side in read
-    ]
+    best = []
+    for side, form in zip(read, formats, strict=True):
+        if form is not None:
+            best.append([order_of(form)])
+            continue
+        most = max(sum(dates.values()) for dates in side.values())
+        best.append([o for o in ORDERS if sum(side[o].values()) == most])
     shared = {(x, y): sum((read[0][x] & read[1][y]).values()) for x in best[0] for y in best[1]}
-    differ = tuple(side["dmy"] != side["mdy"] for side in read)
-    return max(shared, key=lambda orders: shared[orders]), (differ[0], differ[1])
+    chosen = max(shared, key=lambda orders: shared[orders])
+    differ = [
+        form is None and side["dmy"] != side["mdy"]
+        for side, form in zip(read, formats, strict=True)
+    ]
+    orders: list[str | None] = []
+    for k in (0, 1):
+        as_good = {o[k] for o, n in shared.items() if n == shared[chosen]}
+        told = not differ[k] or not {"dmy", "mdy"} <= as_good
+        orders.append(chosen[k] if told else None)
+    return orders, differ
 
 
 def _existing(texts: Counter[str], order: str, valid: tuple[str, str]) -> Counter[int]:

@@ -27,7 +27,7 @@ from bayeslink.comparing.comparisons import (
     normalise_texts,
     value_reader,
 )
-from bayeslink.comparing.dates import ALL_DAYS, order_of, read_date, shape, tell_orders
+from bayeslink.comparing.dates import ALL_DAYS, read_date, shape, tell_orders
 from bayeslink.comparing.fields import Field
 from bayeslink.comparing.from_data import joined_levels, settled
 from bayeslink.comparing.level_tables import (
@@ -106,15 +106,16 @@ def build_dictionary(
 
 def _with_orders(field: Field, a: Records, b: Records) -> Field:
     """A date field that knows in which order each file has day, month and year."""
-    formats = field.options["formats"]
-    orders = [order_of(form) if form else None for form in formats]
-    told: tuple[bool, ...] = (False, False)
-    if None in orders:
-        sides = [_cell_counts(field, records, side) for side, records in enumerate((a, b))]
-        found, differ = tell_orders(sides, field.options["valid"])
-        told = tuple(d and form is None for d, form in zip(differ, formats, strict=True))
-        orders = [order or best for order, best in zip(orders, found, strict=True)]
-    return replace(field, options={**field.options, "orders": tuple(orders), "told": told})
+    sides = [_cell_counts(field, records, side) for side, records in enumerate((a, b))]
+    orders, told = tell_orders(sides, field.options["formats"], field.options["valid"])
+    for side, order in enumerate(orders):
+        if order is None:
+            raise InputError(
+                f"input {'AB'[side]}, {(a, b)[side].label}, column {field.columns[side][0]!r}: the "
+                "data do not tell which number is the day and which the month. Say it, for example "
+                f'--on {field.name}:date:format=%d/%m/%Y (format="%d/%m/%Y").'
+            )
+    return replace(field, options={**field.options, "orders": orders, "told": told})
 
 
 def _cell_counts(field: Field, records: Records, side: int) -> Counter[str]:

@@ -142,6 +142,8 @@ def test_day_and_month_are_told_apart_by_the_whole_file():
     american = ["04/03/1980", "04/25/1981"]
     d = build(bl.date("x"), british, american)
     assert d.a.values == d.b.values == [19800403, 19810425]
+    with pytest.raises(InputError, match="which number is the day"):
+        build(bl.date("x"), ["03/04/1980"], ["1980-05-03"])
     vague = build(bl.date("x"), ["03/04/1980"], ["1980-04-03"])  # told by the other file
     assert vague.a.values == vague.b.values == [19800403]
 
