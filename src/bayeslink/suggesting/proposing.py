@@ -104,15 +104,6 @@ def why_not(pair: ColumnPair, n: tuple[int, int]) -> str | None:
         return f"filled in only {100 * min(pair.complete):.0f} % of the records"
     if pair.chance > 0.9:
         return "nearly always the same: it tells hardly anyone apart"
-    whole_values = pair.kind not in (
-        "text",
-        "list",
-        "number",
-        "address",
-        "company",
-        "full name",
-        "initials",
-    )
-    if pair.shared == 0 and whole_values and min(n) >= 50:
+    if pair.shared == 0 and pair.kind not in _SELDOM_EQUAL and min(n) >= 50:
         return "not one value in common: written in different ways, or not the same thing"
     return None
