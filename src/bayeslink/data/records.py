@@ -34,7 +34,9 @@ from bayeslink.data.delimited import (
     require_columns,
     write_misfits,
 )
+from bayeslink.data.duckdb_tables import read_duckdb
 from bayeslink.errors import InputError, SettingsError
+from bayeslink.memory import Memory
 from bayeslink.plain import plain, texts
 
 NOT_TEXT = {
@@ -145,6 +147,7 @@ def read_records(
     columns: Sequence[str],
     options: ReadOptions = DEFAULTS,
     side: str = "A",
+    memory: int | None = None,
 ) -> Records:
     """Read the id and the columns asked for, as text, from a file or a frame.
 
@@ -157,6 +160,8 @@ def read_records(
         Column with the id of each record; None to number the records from 1.
     side
         What messages call this input.
+    memory
+        Bytes that a query of a database may use; most of the machine's unless given.
     """
     if isinstance(columns, str):
         raise SettingsError(f"columns must be a list of names, such as [{columns!r}].")
@@ -167,7 +172,9 @@ def read_records(
         path = Path(source)
         label = os.fsencode(path).decode("utf-8", "backslashreplace")
         where = f"input {side}, {label if label.isprintable() else repr(label)}"
-        table = _read_file(path, wanted, options, where)
+        table = _read_file(
+            path, wanted, options, where, Memory().budget if memory is None else memory
+        )
     else:
         path, label = None, f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
         where = f"input {side}, {label}"
@@ -261,17 +268,20 @@ def _blank(values: pa.Array, options: ReadOptions) -> pa.Array:
 # Sources
 
 
-def _read_file(path: Path, wanted: Sequence[str], options: ReadOptions, where: str) -> _Table:
+def _read_file(
+    path: Path, wanted: Sequence[str], options: ReadOptions, where: str, memory: int
+) -> _Table:
     try:
         head = _head(path, where)
         if path.suffix.lower() in (".parquet", ".pq") or head.startswith(b"PAR1\x15"):
             return _read_parquet(path, wanted, where)
         if path.suffix.lower() in (".duckdb", ".ddb") or head[8:12] == b"DUCK":
-            return _read_duckdb(path, wanted, options.table, where)
+            read, sha256 = read_duckdb(path, wanted, options.table, where, memory)
+            return _arrow(read, wanted, "duckdb", where, sha256)
         for magic, name in NOT_TEXT.items():
             if head.startswith(magic):
                 raise InputError(f"{where}: looks like {name}. Export the table as CSV or Parquet.")
-        read = read_delimited(
+        text = read_delimited(
             path,
             wanted,
             where=where,
@@ -284,7 +294,7 @@ def _read_file(path: Path, wanted: Sequence[str], options: ReadOptions, where: s
         raise InputError(
             f"{where}: cannot be read ({error.strerror}). Check the path and its permissions."
         ) from None
-    return _Table("csv", read.columns, len(read.lines), read.sha256, read.lines, (*read.misfits,))
+    return _Table("csv", text.columns, len(text.lines), text.sha256, text.lines, (*text.misfits,))
 
 
 def _head(path: Path, where: str) -> bytes:
@@ -313,53 +323,6 @@ def _read_parquet(path: Path, wanted: Sequence[str], where: str) -> _Table:
                 f"{where}: not a whole Parquet file, or a damaged one. Copy or write it again."
             ) from None
     return _arrow(table, wanted, "parquet", where, sha256)
-
-
-def _read_duckdb(path: Path, wanted: Sequence[str], table: str | None, where: str) -> _Table:
-    try:
-        import duckdb
-    except ImportError:
-        raise InputError(
-            f"{where}: a DuckDB database needs the duckdb package. Install it with "
-            "pip install 'bayeslink[duckdb]'."
-        ) from None
-    try:
-        with duckdb.connect(path.absolute(), read_only=True) as connection:
-            query = _duckdb_query(connection, table, where)
-            require_columns(connection.sql(query).columns, wanted, where)
-            picked = ", ".join(map(_quoted, wanted))
-            read = connection.sql(f"SELECT {picked} FROM ({query})").to_arrow_table()
-    except duckdb.Error as error:
-        # Messages about names and syntax are safe; one about a failed cast would quote the cell.
-        safe = (duckdb.CatalogException, duckdb.ParserException, duckdb.BinderException)
-        reason = str(error) if isinstance(error, safe) else type(error).__name__
-        raise InputError(
-            f"{where}: DuckDB cannot read it ({reason}). Check that it is a DuckDB database, not "
-            "open for writing elsewhere, and that the query runs."
-        ) from None
-    with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    return _arrow(read, wanted, "duckdb", where, sha256)
-
-
-def _duckdb_query(connection: Any, table: str | None, where: str) -> str:
-    found = connection.sql("SELECT table_schema, table_name FROM information_schema.tables")
-    tables = {(name, f"{schema}.{name}"): (schema, name) for schema, name in found.fetchall()}
-    for names, parts in tables.items():
-        if table in names:
-            return f"SELECT * FROM {'.'.join(map(_quoted, parts))}"
-    if table is not None and table.lstrip().lower().startswith(("select", "with", "from")):
-        return table.strip().rstrip(";")
-    shown = ", ".join(repr(names[0]) for names in tables) or "none"
-    wrong = "which table is not said" if table is None else f"there is no table {table!r}"
-    raise InputError(
-        f"{where}: {wrong}. Name a table or give a SELECT query with --table (table=). "
-        f"Tables: {shown}."
-    )
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _read_frame(source: Any, wanted: Sequence[str], where: str) -> _Table:

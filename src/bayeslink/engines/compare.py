@@ -64,7 +64,14 @@ def compare(
         progress(f"reading {name}")
         columns = list(dict.fromkeys(c for f in (*fields, *keys) for c in f.columns[side]))
         records.append(
-            read_records(source, id=ids[side], columns=columns, options=options[side], side=name)
+            read_records(
+                source,
+                id=ids[side],
+                columns=columns,
+                options=options[side],
+                side=name,
+                memory=room.budget,
+            )
         )
         codes = 2 * 4 * len(columns) * len(records[side])
         room.take("the records read so far", records[side].nbytes + codes)
