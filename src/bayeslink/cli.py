@@ -15,6 +15,7 @@ import click
 
 from bayeslink import __version__
 from bayeslink.errors import BayeslinkError, SettingsError
+from bayeslink.threads import ends_in_order
 
 if TYPE_CHECKING:
     from bayeslink.linking.run import Run
@@ -29,26 +30,29 @@ DEMO_FIELDS = (
     "postcode:exact",
 )
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print a machine-readable summary.")
-_force = click.option("--force", is_flag=True, help="Replace the output directory if it exists.")
+_force = click.option(
+    "--force", is_flag=True, help="Replace an earlier run in the output directory."
+)
 
 
 class _Commands(click.Group):
     """Our errors as one message and their own exit code, never a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except BayeslinkError as error:
-            click.echo(f"bayeslink: {error}", err=True)
-            ctx.exit(error.exit_code)
-        except KeyboardInterrupt:
-            if kernels := sys.modules.get("bayeslink.kernels"):
-                kernels.abandon()
-            kept = ctx.invoked_subcommand in ("demo", "reproduce")  # what they have done so far
-            click.echo(
-                f"bayeslink: interrupted{'' if kept else '; nothing was written'}.", err=True
-            )
-            ctx.exit(130)
+        with ends_in_order() as signals:
+            try:
+                return super().invoke(ctx)
+            except BayeslinkError as error:
+                click.echo(f"bayeslink: {error}", err=True)
+                ctx.exit(error.exit_code)
+            except KeyboardInterrupt:
+                if kernels := sys.modules.get("bayeslink.kernels"):
+                    kernels.abandon()
+                kept = ctx.invoked_subcommand in ("demo", "reproduce")  # what they have done so far
+                click.echo(
+                    f"bayeslink: interrupted{'' if kept else '; nothing was written'}.", err=True
+                )
+                ctx.exit(128 + signals[0] if signals else 130)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -181,6 +185,7 @@ def link(
     """Link the files A and B and write the results to OUT."""
     with _progress() as progress:
         from bayeslink.linking.link import link as link_files
+        from bayeslink.results.claim import check_target, claim
         from bayeslink.results.link_toml import load
         from bayeslink.results.settings import from_flags, link_arguments
 
@@ -191,10 +196,13 @@ def link(
                 raise SettingsError(_what_is_missing(flag))
         if not output:
             raise SettingsError("no output directory. Name one: -o OUT")
-        _refuse_existing(Path(output), force)
+        check_target(Path(output), force=force)  # before the work, not after it
         arguments = link_arguments(settings)
-        _prepare()
-        with _removed_on_failure(read.quarantine for read in arguments["read"]):
+        with (
+            claim(output, force=force, inputs=(settings["a"], settings["b"])),
+            _removed_on_failure(read.quarantine for read in arguments["read"]),
+        ):
+            _prepare()
             run = link_files(**arguments, progress=progress)
             changed = _changes(flags["labels"], config, run)  # first: it may be OUT's own labels
             run.save(output, force=force)
@@ -457,19 +465,12 @@ def _what_is_missing(what: str) -> str:
 def _changes(labels: str | None, config: Path | None, run: Run) -> Changes | None:
     """What changed against the run that was reviewed, or whose settings are repeated."""
     from bayeslink.results.changes import changes
-    from bayeslink.results.store import is_run
+    from bayeslink.results.claim import is_run
 
     if labels is None:
         return None
     earlier = (Path(labels), Path(labels).parent, *([config.parent] if config else []))
     return next((changes(folder, run) for folder in earlier if is_run(folder)), None)
-
-
-def _refuse_existing(output: Path, force: bool) -> None:
-    """Say so before the work, not after it."""
-    from bayeslink.results.store import check_target
-
-    check_target(output, force=force)
 
 
 @contextmanager

@@ -14,7 +14,6 @@ import pathlib
 import random
 import resource
 import shutil
-import tempfile
 import time
 from decimal import Decimal
 
@@ -28,6 +27,7 @@ from click.testing import CliRunner
 
 import bayeslink as bl
 from bayeslink.cli import main
+from bayeslink.results import claim
 
 SECRET = "SECRETNAME"  # stands in the offending cell: no message may show it
 NAMES = ["abelard", "bronwyn", "cuthbert", "dymphna", "ermintrude", "fflur", "guinevere"]
@@ -603,7 +603,7 @@ def test_35_output_that_may_not_be_written(files, tmp_path, monkeypatch):
     def refuse(*args, **kwargs):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    monkeypatch.setattr(pathlib.Path, "mkdir", refuse)
     out = rejected(4, tmp_path, *files, *ON, "-o", tmp_path / "out", says=["Permission denied"])
     assert "permissions" in out
 
@@ -620,8 +620,7 @@ FAILURES = [
     ("parameters.parquet", pq, "write_table", 1),
     ("run.json", pathlib.Path, "write_text", 0),
     ("link.toml", pathlib.Path, "write_text", 1),
-    ("old aside", pathlib.Path, "rename", 0),
-    ("new in place", pathlib.Path, "rename", 1),
+    ("in place", claim, "_exchange", 0),
 ]
 
 
