@@ -133,6 +133,7 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
     metavar="FILE",
     help="Set short and long rows aside in this file (twice: of A, then of B).",
 )
+@click.option("--multiline", is_flag=True, help="Cells may hold lines that look like records.")
 @click.option(
     "--structure",
     type=click.Choice(["dependent", "independent"]),

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bayeslink.data.stray_quotes import refuse_swallowed
 from bayeslink.errors import InputError, OutputError
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -59,9 +60,11 @@ def read_delimited(
     delimiter: str | None = None,
     skip_lines: int = 0,
     set_aside: bool = False,
+    multiline: bool = False,
 ) -> Delimited:
     """Read the wanted columns; a row of the wrong length is an error unless set aside.
 
+    So is a cell that may have swallowed rows, unless it is said that cells may be `multiline`.
     `where` opens every message, as in "input A, people.csv".
     """
     digest = hashlib.sha256()
@@ -77,6 +80,9 @@ def read_delimited(
         misfits: list[tuple[int, int]] = []
         positions = [names.index(name) for name in wanted]
         for batch, first, spans in _batches(reader, len(names), skipped, where):
+            if not multiline:
+                long = np.flatnonzero(spans > 1)
+                refuse_swallowed(((first[k], batch[k]) for k in long), delimiter, len(names), where)
             if set(map(len, batch)) != {len(names)}:
                 batch, first, bad = _fitting(batch, first, spans, len(names))
                 if bad and not set_aside:

@@ -86,7 +86,8 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How to read a file. `missing` adds to the blank cells, which are always missing.
+    """How to read a file. `missing` adds to the blank cells, which are always missing; `multiline`
+    says that quoted cells may hold lines that look like records.
 
     Options that mean the same are equal: `missing` is kept as texts without space around them,
     each once, the blank first.
@@ -98,6 +99,7 @@ class ReadOptions:
     quarantine: str | Path | None = None
     missing: Sequence[str] = ("",)
     table: str | None = None
+    multiline: bool = False
 
     def __post_init__(self) -> None:
         try:
@@ -118,6 +120,8 @@ class ReadOptions:
             raise SettingsError(
                 f"skip_lines must be a whole number from 0 up, got {self.skip_lines!r}."
             )
+        if not isinstance(self.multiline, bool):
+            raise SettingsError(f"multiline must be true or false, got {self.multiline!r}.")
         words = None if isinstance(self.missing, str) else texts(self.missing)
         if words is None:
             raise SettingsError("missing must be a list of texts, such as ['NA', '999'].")
@@ -289,6 +293,7 @@ def _read_file(
             delimiter=options.delimiter,
             skip_lines=options.skip_lines,
             set_aside=options.quarantine is not None,
+            multiline=options.multiline,
         )
     except OSError as error:
         raise InputError(

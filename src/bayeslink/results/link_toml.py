@@ -44,6 +44,7 @@ KEYS: dict[str, tuple[type, ...]] = {
     "skip_lines": (int, list),
     "table": (str, list),
     "quarantine": (str, list),
+    "multiline": (bool, list),
     "structure": (str,),
     "point": (bool,),
     "w0": (int, float),

@@ -15,7 +15,7 @@ from bayeslink.inference.priors import LinkCountPrior, Overlap, Penalty
 from bayeslink.plain import texts
 
 SAMPLING_KEYS = ("structure", "point", "w0", "restricted", "draws", "tune", "chains", "seed")
-READ_KEYS = ("encoding", "delimiter", "skip_lines", "table", "quarantine")
+READ_KEYS = ("encoding", "delimiter", "skip_lines", "table", "quarantine", "multiline")
 TYPE_NAMES = {
     str: "text",
     list: "a list",
@@ -157,9 +157,9 @@ def read_options(settings: Mapping[str, Any]) -> tuple[ReadOptions, ReadOptions]
         pair = given if isinstance(given, (list, tuple)) else [given, given]
         if len(pair) != 2:
             raise SettingsError(f"{key} takes one value, or one for A and one for B.")
-        wanted = int if key == "skip_lines" else str
+        wanted = {"skip_lines": int, "multiline": bool}.get(key, str)
         for side, value in zip(sides, pair, strict=True):
-            if not isinstance(value, wanted):
+            if type(value) is not wanted:
                 raise SettingsError(f"{key} must be {TYPE_NAMES[wanted]}, got {value!r}.")
             if value != "":  # none on this side
                 side[key] = value
@@ -227,6 +227,8 @@ def from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
             raise SettingsError(
                 f"--overlap takes two numbers such as 1,1, got {flags['overlap']!r}."
             ) from None
+    if flags["multiline"]:
+        given["multiline"] = True
     if flags["missing"]:
         given["missing"] = list(flags["missing"])
     for key in ("encoding", "delimiter", "skip_lines", "table", "quarantine"):
