@@ -172,6 +172,7 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
     "--explain-plan", is_flag=True, help="Say how all pairs were searched, and why none is missed."
 )
 @click.option("--config", type=Path, metavar="link.toml", help="Settings from a file; flags win.")
+@click.option("--group-readable", is_flag=True, help="Let your group read OUT. [only you may]")
 @click.option("-o", "--output", metavar="OUT", help="Directory for the results.")
 @_force
 @_as_json
@@ -181,6 +182,7 @@ def link(
     force: bool,
     as_json: bool,
     explain_plan: bool,
+    group_readable: bool,
     **flags: Any,
 ) -> None:
     """Link the files A and B and write the results to OUT."""
@@ -206,7 +208,7 @@ def link(
             _prepare()
             run = link_files(**arguments, progress=progress)
             changed = _changes(flags["labels"], config, run)  # first: it may be OUT's own labels
-            run.save(output, force=force)
+            run.save(output, force=force, shared=group_readable)
     if as_json:
         plan = {"plan": str(run.plan)} if explain_plan else {}
         _print_json(
@@ -330,8 +332,8 @@ def explain(run: Path, id_a: str, id_b: str, as_json: bool) -> None:
 @click.argument("run", type=Path)
 @click.option("-o", "--output", type=Path, metavar="FILE", help="[report.html in RUN]")
 @click.option("--truth", type=Path, help="True pairs: CSV or Parquet with id_a and id_b.")
-@click.option("--disclosure", type=int, metavar="K", help="Hide counts below K and all records.")
-@click.option("--no-values", is_flag=True, help="Leave the records' values out of the examples.")
+@click.option("--disclosure", type=int, metavar="K", help="Round counts to K, hide those below it.")
+@click.option("--no-values", is_flag=True, help="Leave the records' values and ids out.")
 @_as_json
 def report(
     run: Path,

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from bayeslink.data.stray_quotes import refuse_swallowed
 from bayeslink.errors import InputError, OutputError
+from bayeslink.private import opened
 
 DELIMITERS = (",", ";", "\t", "|")
 FIELD_LIMIT = 2**20  # characters in one cell; an unclosed quote stops here, not at the end of file
@@ -115,7 +116,7 @@ def write_misfits(
     try:
         if target.is_file() and target.read_bytes() == content:
             return
-        with target.open("xb") as out:
+        with open(target, "xb", opener=opened) as out:
             out.write(content)
     except OSError as error:
         raise OutputError(

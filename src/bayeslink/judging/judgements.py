@@ -11,13 +11,14 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
 from bayeslink.errors import InputError, OutputError, SettingsError
+from bayeslink.private import mode_within
 
 Pair = tuple[str, str]
 
@@ -75,6 +76,7 @@ class Judgements:
         self.path = Path(path).absolute()
         self._lock = threading.RLock()
         try:
+            self._make()
             self._db = sqlite3.connect(
                 self.path, _WAIT, isolation_level=None, check_same_thread=False
             )
@@ -248,6 +250,12 @@ class Judgements:
             raise InputError(
                 f"{self.path} was written by a newer bayeslink. Update bayeslink to read it."
             )
+
+    def _make(self) -> None:
+        """Have the file, readable by whom the run is for, before SQLite makes it for all."""
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+        with suppress(OSError):  # there already, or SQLite will say why it cannot be
+            os.close(os.open(self.path, flags, mode_within(self.path.parent)))
 
     def _is_new(self) -> bool:
         return not self._read("SELECT 1 FROM sqlite_master LIMIT 1")

@@ -38,7 +38,7 @@ class Material:
     parameters: pa.Table
     pairs: pa.Table | None  # None, as the next, for a point estimate
     draws: pa.Table | None
-    settings: str  # link.toml
+    settings: str  # link.toml, its paths without their folders
     values: Values | str  # of the records that were linked, or why they are not at hand
     path: PenaltyPath | None  # None with too many pairs or without the files
 
@@ -93,7 +93,7 @@ def _from_run(run: Run) -> Material:
         parameters=store.parameter_table(run),
         pairs=run.candidates() if post else None,
         draws=store.draw_table(post) if post else None,
-        settings=link_toml.dump(run.settings),
+        settings=link_toml.without_folders(link_toml.dump(run.settings)),
         values=lambda wanted: pair_values(pairs, pairs.find(wanted)),
         path=_path(pairs, run.theta) if pairs.n_pairs <= FEW_PAIRS else None,
     )
@@ -114,8 +114,8 @@ def _from_directory(folder: Path) -> Material:
     values: Values | str
     try:
         values, pairs = _inputs(folder, summary)
-    except BayeslinkError as error:
-        values = str(error)
+    except BayeslinkError:  # whose words may name folders
+        values = "the input files are not there as they were, or have changed since the run."
     else:
         path = None if pairs is None else _path(pairs, summary["theta"])
     return Material(
@@ -124,7 +124,7 @@ def _from_directory(folder: Path) -> Material:
         parameters=store.read_table(folder, "parameters"),
         pairs=store.read_table(folder, "pairs") if sampled else None,
         draws=store.read_table(folder, "draws") if sampled else None,
-        settings=settings,
+        settings=link_toml.without_folders(settings),
         values=values,
         path=path,
     )

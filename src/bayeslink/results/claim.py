@@ -22,6 +22,7 @@ from typing import Any
 
 from bayeslink.errors import OutputError
 from bayeslink.judging.judgements import FILE
+from bayeslink.private import GROUP, OWNER
 
 # What is ours in a directory whose run.json has no list of files.
 _KNOWN = {"run.json", "link.toml", "links.csv"} | {
@@ -237,7 +238,7 @@ def _clean(held: Claim) -> None:
 def _settle(folder: Path, shared: bool) -> None:
     """Readable by whom it is for, and on the disk, before it takes its place."""
     for path in folder.iterdir():
-        path.chmod(0o640 if shared else 0o600)
+        path.chmod(GROUP if shared else OWNER)
         _sync(path)
     folder.chmod(0o750 if shared else 0o700)
     _sync(folder)
