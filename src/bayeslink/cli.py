@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ import click
 
 from bayeslink import __version__
 from bayeslink.errors import BayeslinkError, SettingsError
+from bayeslink.streams import open_all, silence
 from bayeslink.threads import ends_in_order
 
 if TYPE_CHECKING:
@@ -38,21 +40,33 @@ _force = click.option(
 class _Commands(click.Group):
     """Our errors as one message and their own exit code, never a traceback."""
 
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        open_all()
+        try:
+            return super().main(*args, **kwargs)
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):
+                raise
+            sys.exit(_cannot_tell(error))
+
     def invoke(self, ctx: click.Context) -> Any:
         with ends_in_order() as signals:
             try:
                 return super().invoke(ctx)
             except BayeslinkError as error:
-                click.echo(f"bayeslink: {error}", err=True)
+                _complain(f"bayeslink: {error}")
                 ctx.exit(error.exit_code)
+            except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+                raise
             except KeyboardInterrupt:
                 if kernels := sys.modules.get("bayeslink.kernels"):
                     kernels.abandon()
                 kept = ctx.invoked_subcommand in ("demo", "reproduce")  # what they have done so far
-                click.echo(
-                    f"bayeslink: interrupted{'' if kept else '; nothing was written'}.", err=True
-                )
+                _complain(f"bayeslink: interrupted{'' if kept else '; nothing was written'}.")
                 ctx.exit(128 + signals[0] if signals else 130)
+            except Exception as error:
+                _complain(f"bayeslink: {_unforeseen(error)}")
+                ctx.exit(1)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -91,10 +105,10 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
         _print_json({**run.summary(), **result.as_dict()})
         return
     _print_summary(run, output / "run")
-    click.echo(f"To look at: {click.format_filename(page)}")
-    click.echo(f"\nAgainst the truth, which a simulation knows:\n{result}")
+    _tell(f"To look at: {click.format_filename(page)}")
+    _tell(f"\nAgainst the truth, which a simulation knows:\n{result}")
     flags = " ".join(f"--on {text}" for text in DEMO_FIELDS)
-    click.echo(
+    _tell(
         "\nThe same by hand, and a start for your own files:\n"
         f"  bayeslink link {a} {b} {flags} -o out"
     )
@@ -217,9 +231,9 @@ def link(
         return
     _print_summary(run, Path(output))
     if changed:
-        click.echo(f"\nWhat the labels changed:\n{changed}")
+        _tell(f"\nWhat the labels changed:\n{changed}")
     if explain_plan:
-        click.echo(f"\n{run.plan}\n\n{run.pairs.describe().resources}")
+        _tell(f"\n{run.plan}\n\n{run.pairs.describe().resources}")
 
 
 @main.command()
@@ -273,7 +287,7 @@ def simulate(
     if as_json:
         _print_json({"output": str(output), **numbers})
     else:
-        click.echo(
+        _tell(
             f"{output}: a.csv with {numbers['n_a']:,} people, b.csv with {numbers['n_b']:,}, "
             f"{numbers['n_matches']:,} in both (truth.csv)."
         )
@@ -297,7 +311,8 @@ def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -
     with _progress() as progress:
         from bayeslink.results.audit import evaluate_sample
         from bayeslink.results.evaluation import evaluate as compare_links
-        from bayeslink.results.store import read_links, read_truth
+        from bayeslink.results.reading import read_links
+        from bayeslink.results.store import read_truth
 
         progress("comparing links with the truth")
         result = (
@@ -308,7 +323,7 @@ def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -
     if as_json:
         _print_json(result.as_dict())
     else:
-        click.echo(str(result))
+        _tell(str(result))
 
 
 @main.command()
@@ -325,7 +340,7 @@ def explain(run: Path, id_a: str, id_b: str, as_json: bool) -> None:
     if as_json:
         _print_json(dataclasses.asdict(explanation))
     else:
-        click.echo(str(explanation))
+        _tell(str(explanation))
 
 
 @main.command()
@@ -352,7 +367,7 @@ def report(
     if as_json:
         _print_json({"report": str(path)})
     else:
-        click.echo(click.format_filename(path))
+        _tell(click.format_filename(path))
 
 
 @main.command()
@@ -402,7 +417,7 @@ def review(
         if as_json:
             _print_json(planned.as_dict())
         else:
-            click.echo(str(planned))
+            _tell(str(planned))
         return
     if width is not None or as_json:
         raise SettingsError("--width and --json are for a plan. Give --plan too.")
@@ -417,7 +432,7 @@ def review(
             draw_sample(run, draw)
 
     def ready(address: str, address_for_once: str) -> None:
-        click.echo(f"Review at {address}\nCtrl-C ends it; what is judged is saved.")
+        _tell(f"Review at {address}\nCtrl-C ends it; what is judged is saved.")
         if not no_browser:
             _open_browser(address_for_once)
 
@@ -427,7 +442,7 @@ def review(
 
     with suppress(KeyboardInterrupt):
         serve(material, port=port, ready=ready, log=told)
-    click.echo(f"Judgements are in {click.format_filename(run / 'review.sqlite')}.")
+    _tell(f"Judgements are in {click.format_filename(run / 'review.sqlite')}.")
 
 
 @main.command()
@@ -449,11 +464,53 @@ def reproduce(experiment: str, output: Path, datasets: int) -> None:
         module = import_module(f"bayeslink.reproduce.{experiment}")
         options = {"datasets": datasets} if experiment == "simulation" else {}
         text = module.run(output, progress, **options)
-    click.echo(text)
-    click.echo(f"\nFigures in {output}.")
+    _tell(text)
+    _tell(f"\nFigures in {output}.")
 
 
 # ---------------------------------------------------------------------------------------------
+
+
+def _complain(message: str) -> None:
+    """Say it on standard error, if that can be written to."""
+    try:
+        click.echo(message, err=True)
+    except OSError:
+        silence()
+
+
+def _unforeseen(error: Exception) -> str:
+    """What cannot be laid to the user, without its message: that may quote a record."""
+    if isinstance(error, MemoryError):
+        return (
+            "there is not enough memory for this. Give a smaller --memory, so that large arrays "
+            "are kept in files, or lift the limit (ulimit -v)."
+        )
+    if os.environ.get("BAYESLINK_TRACEBACK"):
+        raise error
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"a fault of bayeslink itself: {type(error).__name__} in {Path(last.filename).name}, line "
+        f"{last.lineno}. Please report it; with BAYESLINK_TRACEBACK=1 set, it says where it was."
+    )
+
+
+def _tell(message: str) -> None:
+    """Print a result. What it is of is written by then, whatever becomes of the words."""
+    try:
+        click.echo(message)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise click.exceptions.Exit(_cannot_tell(error)) from None
+
+
+def _cannot_tell(error: OSError) -> int:
+    """What is written in files is; only the words are lost."""
+    with suppress(OSError):
+        click.echo(f"bayeslink: standard output cannot be written: {error.strerror}.", err=True)
+    silence()
+    return 4
 
 
 def _what_is_missing(what: str) -> str:
@@ -492,19 +549,26 @@ def _prepare() -> None:
     """Compile the kernels, on the first run on a machine; say so on the terminal or in the log."""
     from bayeslink.kernels import prepare
 
-    prepare(lambda message: click.echo(f"bayeslink: {message}", err=True))
+    prepare(lambda message: _complain(f"bayeslink: {message}"))
 
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
     """A line that says what is going on, on a terminal only; gone when done."""
-    if not sys.stderr.isatty():
+    if not _on_a_terminal():
         yield lambda message: None
         return
     from rich.console import Console
 
     with Console(stderr=True).status("starting") as status:
         yield lambda message: status.update(message)
+
+
+def _on_a_terminal() -> bool:
+    try:
+        return sys.stderr.isatty()
+    except ValueError:  # closed
+        return False
 
 
 def _open_browser(address: str) -> None:
@@ -518,14 +582,14 @@ def _open_browser(address: str) -> None:
 
 
 def _print_json(summary: dict[str, Any]) -> None:
-    click.echo(json.dumps(summary))
+    _tell(json.dumps(summary))
 
 
 def _print_summary(run: Run, output: Path) -> None:
-    click.echo("\n".join(run.report_lines()))
+    _tell("\n".join(run.report_lines()))
     for warning in run.warnings:
-        click.echo(f"note: {warning}")
-    click.echo(f"Results in {click.format_filename(output)}: links.csv, run.json and more.")
+        _tell(f"note: {warning}")
+    _tell(f"Results in {click.format_filename(output)}: links.csv, run.json and more.")
 
 
 if __name__ == "__main__":

@@ -54,6 +54,11 @@ def machine_memory() -> int:
         sizes.append(8 * 2**30)
     with contextlib.suppress(OSError, ValueError):
         sizes.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    with contextlib.suppress(ImportError, AttributeError, ValueError):
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]  # ulimit -v
+        sizes += [limit] if limit != resource.RLIM_INFINITY else []
     return min(sizes)
 
 

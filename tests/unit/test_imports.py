@@ -13,7 +13,7 @@ SOURCE = Path(bayeslink.__file__).parent
 # Each room may import from those after it; within a room, imports go in no circle.
 ROOMS = [
     "cli", "review", "reproduce", "linking", "plots", "report", "results", "judging", "simulation",
-    "engines", "inference", "pairs", "comparing", "data", "kernels", "threads", "memory",
+    "engines", "inference", "pairs", "comparing", "data", "kernels", "threads", "streams", "memory",
     "shown", "plain", "private", "errors", "__init__",
 ]  # fmt: skip
 

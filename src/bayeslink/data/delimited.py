@@ -215,6 +215,12 @@ def _line_blocks(
             f"{where}, line {line}: not valid {encoding or 'UTF-8'}. Say how the file is encoded "
             "with --encoding (encoding=); files from Windows are often cp1252, older ones latin-1."
         ) from None
+    except UnicodeError:  # of the encoding as a whole, such as a missing byte order mark
+        raise InputError(
+            f"{where}, line {line}: cannot be read as {encoding}. If it is UTF-16 without a byte "
+            "order mark, say --encoding utf-16-le or utf-16-be (encoding=); else utf-8, cp1252 or "
+            "latin-1."
+        ) from None
     yield io.StringIO(rest, newline="")
 
 
@@ -279,6 +285,8 @@ def _find_header(
             f"{where}, line {skipped + 1}: the header cannot be read, a quote in it is not closed "
             "or has text after it. Correct the header."
         )
+    if sum(bool(line.strip("\r\n")) for line in peek) == 1:  # may be all records in a line
+        raise no_records(where)
     best = max(headers.values(), key=lambda names: (len(set(wanted) & set(names)), len(names)))
     raise _header_error(best, peek, wanted, candidates, skipped, where)
 

@@ -116,9 +116,9 @@ class ReadOptions:
                 f"delimiter must be one character such as , ; | or a tab, got {self.delimiter!r}."
             )
         lines = plain(self.skip_lines)
-        if not isinstance(lines, int) or isinstance(lines, bool) or lines < 0:
+        if not isinstance(lines, int) or isinstance(lines, bool) or not 0 <= lines < 2**31:
             raise SettingsError(
-                f"skip_lines must be a whole number from 0 up, got {self.skip_lines!r}."
+                f"skip_lines must be a whole number from 0 to 2^31, got {self.skip_lines!r}."
             )
         if not isinstance(self.multiline, bool):
             raise SettingsError(f"multiline must be true or false, got {self.multiline!r}.")

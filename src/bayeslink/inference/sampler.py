@@ -39,11 +39,15 @@ from bayeslink.kernels.sampling import (
     Unlisted,
     run_sweeps,
 )
+from bayeslink.memory import machine_memory
 from bayeslink.pairs.source import Ints, Pairs, count_levels
 from bayeslink.pairs.ties import mix64
 from bayeslink.pairs.vectors import distinct_vectors
 from bayeslink.threads import run_all, slices
 
+MOST_CHAINS = 1000
+FASTEST = 1e-5  # seconds that a sweep takes at least
+MOST_DAYS = 30
 KEPT_LINKS = 20_000_000  # link entries kept over all draws; beyond it, draws of links are thinned
 _BATCHES = 20  # per chain, for the Monte Carlo error of link probabilities
 _PART = 50  # sweeps for which far pairs are proposed at a time
@@ -113,8 +117,20 @@ def sample(
     )
 
 
-def check_sampling(*, draws: int, tune: int, chains: int, seed: int, threads: int | None) -> None:
-    """Refuse settings of `sample` that make no sense."""
+def check_sampling(
+    *,
+    draws: int,
+    tune: int,
+    chains: int,
+    seed: int,
+    threads: int | None,
+    levels: int = 0,
+    budget: int | None = None,
+) -> None:
+    """Refuse settings of `sample` that make no sense, or that no machine has time or room for.
+
+    `levels` are those of all fields together, m and u of which are kept for every draw.
+    """
     least = {"draws": (draws, 1), "tune": (tune, 0), "chains": (chains, 1), "seed": (seed, 0)}
     if threads is not None:
         least["threads"] = (threads, 1)
@@ -123,6 +139,16 @@ def check_sampling(*, draws: int, tune: int, chains: int, seed: int, threads: in
             raise SettingsError(f"{name} must be a whole number from {lowest} up, got {value!r}.")
     if seed >= 2**63:
         raise SettingsError(f"seed must be below 2**63, got {seed!r}.")
+    if chains > MOST_CHAINS:
+        raise SettingsError(f"chains must be at most {MOST_CHAINS:,}, got {chains:,}.")
+    days = (draws + tune) * chains * FASTEST / 86400
+    size = draws * chains * (2 * levels + 4) * 8 * 3  # draws, their summaries, their table
+    if days > MOST_DAYS or size > (machine_memory() if budget is None else budget) / 2:
+        raise SettingsError(
+            f"{chains:,} chains of {draws:,} draws after {tune:,} would take at least "
+            f"{size / 1e9:,.3g} GB and {days:,.2g} days. Ask for fewer: draws=1000 and tune=500 "
+            "are usual (--draws, --tune)."
+        )
 
 
 # --- the prior ----------------------------------------------------------------------------------

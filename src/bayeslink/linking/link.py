@@ -27,6 +27,7 @@ from bayeslink.inference.structure import DEPENDENT, INDEPENDENT
 from bayeslink.judging.judgements import LINK, NONLINK
 from bayeslink.judging.labels import known_pairs, with_verdict
 from bayeslink.linking.run import Run
+from bayeslink.memory import parse_memory
 from bayeslink.pairs.source import PairSource
 from bayeslink.pairs.tables import pair_table
 
@@ -90,7 +91,15 @@ def link(
         if prior is not None:
             raise SettingsError("give theta or a prior, not both: theta=2 is prior=Penalty(2).")
         prior = Penalty(theta)
-    check_sampling(draws=draws, tune=tune, chains=chains, seed=seed, threads=threads)
+    check_sampling(
+        draws=draws,
+        tune=tune,
+        chains=chains,
+        seed=seed,
+        threads=threads,
+        levels=sum(f.n_levels for f in fields if isinstance(f, Field)),
+        budget=parse_memory(memory),
+    )
     known, remarks = known_pairs(labels, known_links, known_nonlinks)
     if point and known is not None:
         raise SettingsError("known pairs enter through sampling: leave out point=True.")

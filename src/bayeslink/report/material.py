@@ -20,7 +20,7 @@ from bayeslink.errors import BayeslinkError, InputError
 from bayeslink.inference.penalized import PenaltyPath, penalty_path
 from bayeslink.pairs.source import PairSource
 from bayeslink.pairs.tables import pair_values
-from bayeslink.results import link_toml, store
+from bayeslink.results import link_toml, reading, store
 
 if TYPE_CHECKING:
     from bayeslink.linking.run import Run
@@ -100,11 +100,7 @@ def _from_run(run: Run) -> Material:
 
 
 def _from_directory(folder: Path) -> Material:
-    summary = store.read_summary(folder)
-    if not isinstance(summary, dict) or "point_estimate" not in summary:
-        raise _no_run(folder / "run.json", "it was not written by bayeslink")
-    if not isinstance(summary.get("prior"), dict) or "fit" not in summary:
-        raise _no_run(folder / "run.json", "an earlier version of bayeslink wrote it; link again")
+    summary = reading.read_summary(folder)
     sampled = "chains" in summary
     try:
         settings = (folder / "link.toml").read_text("utf-8")
@@ -120,10 +116,10 @@ def _from_directory(folder: Path) -> Material:
         path = None if pairs is None else _path(pairs, summary["theta"])
     return Material(
         summary=summary,
-        links=store.read_links(folder),
-        parameters=store.read_table(folder, "parameters"),
-        pairs=store.read_table(folder, "pairs") if sampled else None,
-        draws=store.read_table(folder, "draws") if sampled else None,
+        links=reading.read_links(folder),
+        parameters=reading.read_table(folder, "parameters"),
+        pairs=reading.read_table(folder, "pairs") if sampled else None,
+        draws=reading.read_table(folder, "draws") if sampled else None,
         settings=link_toml.without_folders(settings),
         values=values,
         path=path,

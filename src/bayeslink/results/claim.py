@@ -141,7 +141,8 @@ def refuse_inputs(target: Path, inputs: Iterable[Any]) -> None:
 
 def is_run(target: Path) -> bool:
     """Whether a run wrote the run.json there: another program's may be called the same."""
-    return "bayeslink" in (_summary(target).get("versions") or ())
+    versions = _summary(target).get("versions")
+    return isinstance(versions, dict | list) and "bayeslink" in versions
 
 
 def cannot_write(target: Path, error: OSError | ValueError) -> OutputError:
@@ -271,7 +272,8 @@ def _put_in_place(new: Path, held: Claim, force: bool) -> None:
 
 def _of_others(folder: Path) -> list[Path]:
     """What is in a run directory and no run has written."""
-    ours = {*(_summary(folder).get("files") or _KNOWN), "run.json", REPORT}
+    told = _summary(folder).get("files")
+    ours = {*(told if isinstance(told, dict | list) else _KNOWN), "run.json", REPORT}
     return [p for p in folder.iterdir() if p.name not in ours and not p.name.startswith(FILE)]
 
 

@@ -196,7 +196,12 @@ def _tidied(path: str) -> str:
 
 def without_folders(text: str) -> str:
     """A link.toml whose paths tell the names of files alone, to be shown to others."""
-    document = tomlkit.parse(re.sub(r"(?m)^#.*is not UTF-8.*$", "# a path is not UTF-8", text))
+    try:
+        document = tomlkit.parse(re.sub(r"(?m)^#.*is not UTF-8.*$", "# a path is not UTF-8", text))
+    except tomlkit.exceptions.TOMLKitError as error:
+        raise InputError(
+            f"the run's link.toml is not valid TOML: {error}. Correct it, or link the files again."
+        ) from None
     for key in set(_PATHS) & document.keys():
         document[key] = _each(lambda path: re.split(r"[\\/]", path)[-1], plain(document[key]))
     return tomlkit.dumps(document)

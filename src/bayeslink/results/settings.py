@@ -87,7 +87,7 @@ def field_from(entry: Mapping[str, Any]) -> Field:
         raise SettingsError('each of fields is a table: [[fields]] with column = "…".')
     arguments = dict(entry)
     kind = arguments.pop("compare", "exact")
-    if kind not in COMPARISONS or kind == "custom":
+    if not isinstance(kind, str) or kind not in COMPARISONS or kind == "custom":
         near = get_close_matches(str(kind), COMPARISONS, 1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         allowed = ", ".join(k for k in COMPARISONS if k != "custom")

@@ -29,6 +29,7 @@ from bayeslink.judging.labels import LABELS
 from bayeslink.results import link_toml
 from bayeslink.results.claim import claim, replacing
 from bayeslink.results.reach import best_pairs
+from bayeslink.results.reading import digest
 from bayeslink.results.settings import link_arguments
 
 if TYPE_CHECKING:
@@ -66,8 +67,9 @@ def save_run(run: Run, directory: str | Path, *, force: bool = False, shared: bo
         with (folder / "links.csv").open("wb") as file:
             pyarrow.csv.write_csv(safe_for_spreadsheets(run.table), file)
         (folder / "link.toml").write_text(_link_toml(run, held.target), "utf-8")
-        files = sorted([*(path.name for path in folder.iterdir()), "run.json"])
-        summary = {**provenance(run), "files": files}  # which a later run may replace
+        # What is ours, which a later run may replace, and how it was.
+        files = {path.name: digest(path.read_bytes()) for path in sorted(folder.iterdir())}
+        summary = {**provenance(run), "files": files}
         text = json.dumps(summary, indent=2, default=np.generic.item)
         (folder / "run.json").write_text(text + "\n", "utf-8")
         if (judged := held.target / FILE).exists():
@@ -175,30 +177,6 @@ def _link_toml(run: Run, target: Path) -> str:
     return link_toml.dump({**run.settings, "labels": labels}, target)
 
 
-def read_links(directory: Path) -> pa.Table:
-    """The links of a run directory."""
-    return read_table(directory, "links")
-
-
-def read_table(directory: Path, name: str) -> pa.Table:
-    """One of the tables of a run directory."""
-    path = directory / f"{name}.parquet"
-    try:
-        with path.open("rb") as file:
-            return pq.read_table(file)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise _no_run(path, error) from None
-
-
-def read_summary(directory: Path) -> dict[str, Any]:
-    """The run.json of a run directory."""
-    path = directory / "run.json"
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise _no_run(path, error) from None
-
-
 @contextmanager
 def comparison_settings(directory: Path) -> Iterator[dict[str, Any]]:
     """Arguments of `compare` that repeat a run's comparison."""
@@ -238,13 +216,6 @@ def read_inputs(arguments: Mapping[str, Any], fields: Sequence[Field]) -> tuple[
                 )
             )
     return found[0], found[1]
-
-
-def _no_run(path: Path, error: Exception) -> InputError:
-    return InputError(
-        f"cannot read {path}: {str(error).splitlines()[0]}. "
-        "Give the directory that `bayeslink link -o` wrote."
-    )
 
 
 def read_truth(path: Path) -> pa.Table:

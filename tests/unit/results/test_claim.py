@@ -190,7 +190,7 @@ def test_what_a_dead_process_left_is_cleaned_at_the_next_start(run, out, moment)
 def test_an_ended_run_leaves_nothing_as_an_interrupted_one(run, tmp_path, number, ignored):
     number = getattr(signal, number)
     command = [sys.executable, "-m", "bayeslink.cli", "link", run.settings["a"], run.settings["b"]]
-    command += ["--on", "name:levenshtein", "--on", "year", "--draws", "2000000", "-o", "out"]
+    command += ["--on", "name:levenshtein", "--on", "year", "--draws", "200000", "-o", "out"]
     before = signal.signal(signal.SIGINT, signal.SIG_IGN) if ignored else None
     try:
         process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
