@@ -83,7 +83,7 @@ class Memory:
     def take(self, what: str, size: int) -> None:
         """Set memory aside for something that has to stay in it, or refuse."""
         self.taken += size
-        least = self.taken / (1 - _ARRAYS - _LISTED)
+        least = PROGRAM + (self.taken - PROGRAM) / (1 - _ARRAYS - _LISTED)
         if least > self.budget:
             raise SettingsError(
                 f"{what} and what is needed to work with them take about {_size(least)}, and the "

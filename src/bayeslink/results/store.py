@@ -26,6 +26,7 @@ from bayeslink.errors import InputError
 from bayeslink.inference.structure import DEPENDENT
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import LABELS
+from bayeslink.pairs.source import fields_seen
 from bayeslink.results import link_toml
 from bayeslink.results.claim import claim, replacing
 from bayeslink.results.reach import best_pairs
@@ -79,17 +80,19 @@ def save_run(run: Run, directory: str | Path, *, force: bool = False, shared: bo
 
 def parameter_table(run: Run) -> pa.Table:
     """m, u and the weight in bits of each level of each field; intervals where there are draws."""
-    parameters, post = run.parameters, run.posterior
+    parameters, post, seen = run.parameters, run.posterior, fields_seen(run.pairs)
     bounds = np.full((2, 2, *parameters.m.shape), np.nan)  # of m and u: lower, upper
     if post is not None:
         bounds = np.array([np.quantile(x, (0.025, 0.975), axis=(0, 1)) for x in (post.m, post.u)])
     rows: list[dict[str, Any]] = []
     for j, field in enumerate(run.pairs.fields):
         for level, label in enumerate(field.labels, 1):
-            m, u = float(parameters.m[j, level]), float(parameters.u[j, level])
+            u = float(parameters.u[j, level])
+            m = float(parameters.m[j, level]) if seen[j] else u  # priors alone tell nothing
             row = {"field": field.name, "level": level, "label": label, "m": m, "u": u}
             row["match_weight"] = math.log2(m) - math.log2(u)
-            for name, (lower, upper) in zip("mu", bounds[:, :, j, level], strict=True):
+            of_both = bounds[:, :, j, level] if seen[j] else bounds[[1, 1], :, j, level]
+            for name, (lower, upper) in zip("mu", of_both, strict=True):
                 row[f"{name}_lower"] = None if math.isnan(lower) else float(lower)
                 row[f"{name}_upper"] = None if math.isnan(upper) else float(upper)
             rows.append(row)

@@ -15,7 +15,7 @@ from bayeslink.cli import main
 from bayeslink.errors import InputError, OutputError, SettingsError
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import known_pairs, label_table
-from bayeslink.results import claim, store
+from bayeslink.results import claim, reading, store
 
 FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("dob")]
 SHORT = {"draws": 60, "tune": 20, "w0": 0.0}
@@ -314,7 +314,7 @@ def test_the_runs_own_links_can_be_given_as_known(files, linked):
     folder, *_ = linked
     review = pairs_of(folder, "review")
     run = bl.link(
-        files / "a.csv", files / "b.csv", FIELDS, known_links=store.read_links(folder), **SHORT
+        files / "a.csv", files / "b.csv", FIELDS, known_links=reading.read_links(folder), **SHORT
     )
     assert review
     assert {(r["id_a"], r["id_b"]) for r in run.labels.to_pylist()} == pairs_of(folder)
