@@ -30,6 +30,7 @@ FIELD_LIMIT = 2**20  # characters in one cell; an unclosed quote stops here, not
 LINE_LIMIT = 2**24  # characters in one line
 GZIP_FREE = 2**28  # decompressed bytes below which the ratio is not looked at
 GZIP_RATIO = 200  # decompressed : compressed; gzip itself can reach about 1000
+BLANK_LIMIT = 2**20  # blank lines one after another
 CHUNK = 2**18  # bytes read at once
 BATCH_CELLS = 2**13  # cells parsed before they are packed into Arrow arrays
 PEEK = 20  # lines looked at to find the header
@@ -188,7 +189,7 @@ def _line_blocks(
     path: Path, encoding: str | None, digest: Any, where: str
 ) -> Iterator[Iterable[str]]:
     """Whole lines, many at a time; CR, LF and CRLF all end a line."""
-    rest, line = "", 1
+    rest, line, blank = "", 1, 0
     texts = _texts(path, encoding, digest, where)
     try:
         for text in texts:
@@ -206,6 +207,12 @@ def _line_blocks(
                 raise InputError(
                     f"{where}, line {line + _newlines(block)}: longer than {LINE_LIMIT:,} "
                     "characters. Is this a table with one record a line?"
+                )
+            blank = blank + len(block) if not block.strip("\r\n") else 0
+            if blank > BLANK_LIMIT:
+                raise InputError(
+                    f"{where}, line {line}: more than {BLANK_LIMIT:,} blank lines follow one "
+                    "another. Is the file whole? Remove them if it is."
                 )
             yield io.StringIO(block, newline="")
             line += _newlines(block)

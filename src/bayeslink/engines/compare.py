@@ -7,6 +7,7 @@ from typing import Any
 
 from bayeslink.comparing.fields import Field, exact
 from bayeslink.data.records import ReadOptions, Records, read_records
+from bayeslink.engines.limits import refuse_long_texts
 from bayeslink.engines.local import LocalPairs
 from bayeslink.engines.swapping import with_swapped_names
 from bayeslink.errors import OutputError, SettingsError
@@ -76,6 +77,7 @@ def compare(
         codes = 2 * 4 * len(columns) * len(records[side])
         room.take("the records read so far", records[side].nbytes + codes)
     _refuse_shared_quarantine(records, options)
+    refuse_long_texts(records, fields)
     progress(f"comparing values. {room}")
     pairs = LocalPairs(records[0], records[1], fields, keys, threads, room)
     return with_swapped_names(pairs) if swapped_names else pairs

@@ -90,8 +90,8 @@ def stratified(
     run: str = "",
 ) -> Sample:
     """A stratified random sample of a run's pairs, from its tables."""
-    if not (isinstance(size, Integral) and size >= 1):
-        raise SettingsError(f"size must be a whole number from 1 up, got {size!r}.")
+    if not (isinstance(size, Integral) and 1 <= size < 2**31):
+        raise SettingsError(f"size must be a whole number from 1 up to 2^31, got {size!r}.")
     parts = divide(candidates, links, reach)
     rng = np.random.default_rng(seed)
     drawn = [
