@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from bayeslink.linking.run import Run
     from bayeslink.results.changes import Changes
 
+# In the `meta` of a context: that a run goes on from its checkpoints, and the one that could.
+RESUMED, RESUMABLE = "bayeslink.resumed", "bayeslink.resumable"
 DEMO_FIELDS = (
     "gname:levenshtein",
     "fname:levenshtein",
@@ -54,7 +56,7 @@ class _Commands(click.Group):
             try:
                 return super().invoke(ctx)
             except BayeslinkError as error:
-                _complain(f"bayeslink: {error}")
+                _complain(f"bayeslink: {error}{_how_to_go_on(ctx)}")
                 ctx.exit(error.exit_code)
             except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
                 raise
@@ -62,7 +64,8 @@ class _Commands(click.Group):
                 if kernels := sys.modules.get("bayeslink.kernels"):
                     kernels.abandon()
                 kept = ctx.invoked_subcommand in ("demo", "reproduce")  # what they have done so far
-                _complain(f"bayeslink: interrupted{'' if kept else '; nothing was written'}.")
+                words = "" if kept or RESUMABLE in ctx.meta else "; nothing was written"
+                _complain(f"bayeslink: interrupted{words}.{_how_to_go_on(ctx)}")
                 ctx.exit(128 + signals[0] if signals else 130)
             except Exception as error:
                 _complain(f"bayeslink: {_unforeseen(error)}")
@@ -203,6 +206,7 @@ def link(
     with _progress() as progress:
         from bayeslink.linking.link import link as link_files
         from bayeslink.results.claim import check_target, claim
+        from bayeslink.results.interrupted import checkpoints_of
         from bayeslink.results.link_toml import load
         from bayeslink.results.settings import from_flags, link_arguments
 
@@ -215,12 +219,20 @@ def link(
             raise SettingsError("no output directory. Name one: -o OUT")
         check_target(Path(output), force=force)  # before the work, not after it
         arguments = link_arguments(settings)
+        here = click.get_current_context()
         with (
-            claim(output, force=force, inputs=(settings["a"], settings["b"])),
+            claim(output, force=force, inputs=(settings["a"], settings["b"])) as held,
+            checkpoints_of(
+                held,
+                here.params,
+                settings,
+                resumed=RESUMED in here.meta,
+                kept=lambda target: here.meta.update({RESUMABLE: target}),
+            ) as checkpoints,
             _removed_on_failure(read.quarantine for read in arguments["read"]),
         ):
             _prepare()
-            run = link_files(**arguments, progress=progress)
+            run = link_files(**arguments, progress=progress, checkpoints=checkpoints)
             changed = _changes(flags["labels"], config, run)  # first: it may be OUT's own labels
             run.save(output, force=force, shared=group_readable)
     if as_json:
@@ -234,6 +246,23 @@ def link(
         _tell(f"\nWhat the labels changed:\n{changed}")
     if explain_plan:
         _tell(f"\n{run.plan}\n\n{run.pairs.describe().resources}")
+
+
+@main.command()
+@click.argument("output", metavar="OUT")
+@_as_json
+@click.pass_context
+def resume(ctx: click.Context, output: str, as_json: bool) -> None:
+    """Go on with the run to OUT that was interrupted, from its last checkpoint.
+
+    The result is that of a run never interrupted. Files and settings must be as they were.
+    """
+    from bayeslink.results.interrupted import what_was_asked
+
+    asked, folder = what_was_asked(output)
+    ctx.meta[RESUMED] = True
+    os.chdir(folder)  # from where its paths lead
+    ctx.invoke(link, **{**asked, "as_json": as_json})
 
 
 @main.command()
@@ -469,6 +498,14 @@ def reproduce(experiment: str, output: Path, datasets: int) -> None:
 
 
 # ---------------------------------------------------------------------------------------------
+
+
+def _how_to_go_on(ctx: click.Context) -> str:
+    output = ctx.meta.get(RESUMABLE)
+    if output is None:
+        return ""
+    shown = click.format_filename(output)
+    return f" What was done is kept: `bayeslink resume {shown}` goes on from there."
 
 
 def _complain(message: str) -> None:

@@ -14,7 +14,7 @@ SOURCE = Path(bayeslink.__file__).parent
 ROOMS = [
     "cli", "review", "reproduce", "linking", "plots", "report", "results", "judging", "simulation",
     "engines", "inference", "pairs", "comparing", "data", "kernels", "threads", "streams", "memory",
-    "shown", "plain", "private", "errors", "__init__",
+    "checkpoints", "shown", "plain", "private", "errors", "__init__",
 ]  # fmt: skip
 
 

@@ -7,11 +7,14 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from bayeslink import __version__
+from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing.fields import Field
 from bayeslink.data.records import ReadOptions
 from bayeslink.engines.compare import Progress, Sides, as_list, compare, read_options
@@ -26,6 +29,7 @@ from bayeslink.inference.sampler import check_sampling, sample
 from bayeslink.inference.structure import DEPENDENT, INDEPENDENT
 from bayeslink.judging.judgements import LINK, NONLINK
 from bayeslink.judging.labels import known_pairs, with_verdict
+from bayeslink.kernels import SOURCES
 from bayeslink.linking.run import Run
 from bayeslink.memory import parse_memory
 from bayeslink.pairs.source import PairSource
@@ -58,6 +62,7 @@ def link(
     threads: int | None = None,
     memory: str | int | None = None,
     progress: Progress = lambda message: None,
+    checkpoints: Checkpoints | None = None,
 ) -> Run:
     """Link two files one-to-one: compare, fit, sample the posterior, decide.
 
@@ -86,6 +91,8 @@ def link(
         `run.links` has, the links.
     labels
         More of both, as judged in a review: a run directory, or what else `read_labels` takes.
+    checkpoints
+        Where work is written down now and then, to go on from after an interruption.
     """
     if theta is not None:
         if prior is not None:
@@ -118,6 +125,8 @@ def link(
             memory=memory,
             progress=progress,
         )
+    if checkpoints is not None:
+        checkpoints.bind(_made_from(pairs, known))
     with clock("fit"):
         fit = fit_penalized(pairs, prior=prior, structure=structure, progress=progress)
         plan = pairs.describe().plan
@@ -160,6 +169,7 @@ def link(
                 seed=seed,
                 threads=threads,
                 progress=progress,
+                checkpoints=checkpoints,
             )
         with clock("decide"):
             progress("deciding")
@@ -184,6 +194,17 @@ def link(
             *warnings,
         ),
     )  # fmt: skip
+
+
+def _made_from(pairs: PairSource, known: pa.Table | None) -> dict[str, str]:
+    """What the work of a run hangs on beside its settings: files, labels, versions."""
+    inputs = zip("AB", pairs.describe().inputs, strict=True)
+    labels = "" if known is None else str(known.to_pylist())
+    return {
+        **{f"input {side}": str(told["sha256"]) for side, told in inputs},
+        "what is judged (labels)": sha256(labels.encode()).hexdigest(),
+        "the version of bayeslink": f"{__version__} {SOURCES} {np.__version__}",
+    }
 
 
 def _point_table(pairs: PairSource, fit: PenalizedFit) -> pa.Table:

@@ -163,6 +163,11 @@ def _followed(directory: str | Path) -> Path:
         raise cannot_write(Path(directory), error) from None
 
 
+def unfinished(directory: str | Path) -> Path:
+    """The folder beside a run directory for what is unfinished."""
+    return _work(_followed(directory))
+
+
 def _work(target: Path) -> Path:
     return target.with_name(f".{target.name}.unfinished")
 
