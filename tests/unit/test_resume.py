@@ -17,6 +17,8 @@ import bayeslink as bl
 from bayeslink import checkpoints
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.cli import main
+from bayeslink.engines import local
+from bayeslink.inference import posthoc
 
 ON = ["--on", "gname:levenshtein", "--on", "fname:levenshtein", "--on", "sex", "--on", "occup"]
 SHORT = ["--draws", "60", "--tune", "60", "--chains", "2"]
@@ -28,8 +30,8 @@ from bayeslink import checkpoints, cli
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.results import claim
 
-checkpoints.EVERY = 0.0
 moment, number, *words = sys.argv[1:]
+checkpoints.EVERY = 1e9 if moment == "never" else 0.0
 count = 0
 
 def die():
@@ -126,7 +128,7 @@ def test_39_many_kills(folder):
 
 def kill_by_the_clock(folder, seconds, name):
     words = ["link", "files/a.csv", "files/b.csv", *ON, *SHORT, "-o", name]
-    command = [sys.executable, "-c", DRIVER, "never", "0", *words]
+    command = [sys.executable, "-c", DRIVER, "by the clock", "0", *words]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
     time.sleep(seconds)
     process.kill()
@@ -209,6 +211,24 @@ def test_40_an_interrupted_run_says_how_to_go_on_and_does(folder, tmp_path, inte
     for name in ("draws", "links", "pairs", "link_draws"):
         made = (tmp_path / "out" / f"{name}.parquet").read_bytes()
         assert made == (folder / "whole" / f"{name}.parquet").read_bytes()
+
+
+def test_a_search_is_not_done_again(folder, tmp_path, interrupt, monkeypatch):
+    """Its answer and its plan are as they were."""
+    monkeypatch.setattr(posthoc, "LISTED", 0)  # few enough pairs to be listed outright, else
+    words = link_words(folder, tmp_path / "whole")
+    assert CliRunner().invoke(main, [*map(str, words)]).exit_code == 0
+    assert interrupt(20, *link_words(folder, tmp_path / "out")).exit_code == 130
+    left = tmp_path / ".out.unfinished" / "checkpoints"
+    assert len([*left.glob("search-*.now")]) >= 2
+
+    def fail(*_, **__):
+        raise AssertionError("searched again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(local, "find_above", fail)
+        assert resume(tmp_path / "out")[0] == 0
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
 
 
 # --- the files ----------------------------------------------------------------------------------

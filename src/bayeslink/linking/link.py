@@ -110,6 +110,8 @@ def link(
     known, remarks = known_pairs(labels, known_links, known_nonlinks)
     if point and known is not None:
         raise SettingsError("known pairs enter through sampling: leave out point=True.")
+    if checkpoints is not None:
+        checkpoints.bind(_made_with(known))
     clock = _Clock()
     with clock("compare"):
         pairs = compare(
@@ -124,9 +126,8 @@ def link(
             threads=threads,
             memory=memory,
             progress=progress,
+            checkpoints=checkpoints,
         )
-    if checkpoints is not None:
-        checkpoints.bind(_made_from(pairs, known))
     with clock("fit"):
         fit = fit_penalized(pairs, prior=prior, structure=structure, progress=progress)
         plan = pairs.describe().plan
@@ -196,12 +197,10 @@ def link(
     )  # fmt: skip
 
 
-def _made_from(pairs: PairSource, known: pa.Table | None) -> dict[str, str]:
-    """What the work of a run hangs on beside its settings: files, labels, versions."""
-    inputs = zip("AB", pairs.describe().inputs, strict=True)
+def _made_with(known: pa.Table | None) -> dict[str, str]:
+    """What the work of a run hangs on beside its settings and files: labels, versions."""
     labels = "" if known is None else str(known.to_pylist())
     return {
-        **{f"input {side}": str(told["sha256"]) for side, told in inputs},
         "what is judged (labels)": sha256(labels.encode()).hexdigest(),
         "the version of bayeslink": f"{__version__} {SOURCES} {np.__version__}",
     }
