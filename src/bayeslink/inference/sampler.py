@@ -149,7 +149,8 @@ def check_sampling(
         raise SettingsError(f"chains must be at most {MOST_CHAINS:,}, got {chains:,}.")
     days = (draws + tune) * chains * FASTEST / 86400
     size = draws * chains * (2 * levels + 4) * 8 * 3  # draws, their summaries, their table
-    if days > MOST_DAYS or size > (machine_memory() if budget is None else budget) / 2:
+    room = max(2e9, machine_memory() if budget is None else budget)
+    if days > MOST_DAYS or size > room / 2:
         raise SettingsError(
             f"{chains:,} chains of {draws:,} draws after {tune:,} would take at least "
             f"{size / 1e9:,.3g} GB and {days:,.2g} days. Ask for fewer: draws=1000 and tune=500 "
