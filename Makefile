@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint verify bench experiments clean
+.PHONY: demo test lint verify bench experiments sbom clean
 
 demo: $(STAMP)
 	$(BIN)/bayeslink demo
@@ -19,9 +19,13 @@ lint: $(STAMP)
 
 verify: $(STAMP)
 	$(BIN)/pytest -n 2 -m verify
+	$(BIN)/python benchmarks/supply_chain.py
 
 bench: $(STAMP)
 	for part in startup level_tables large_example scale; do $(BIN)/python benchmarks/$$part.py || exit 1; done
+
+sbom: $(STAMP)
+	$(BIN)/python benchmarks/supply_chain.py sbom.json
 
 experiments: $(STAMP)
 	$(BIN)/bayeslink reproduce census

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +16,8 @@ import click
 
 from bayeslink import __version__
 from bayeslink.errors import BayeslinkError, SettingsError
+from bayeslink.streams import open_all, silence
+from bayeslink.threads import ends_in_order
 
 if TYPE_CHECKING:
     from bayeslink.data.records import ReadOptions
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from bayeslink.results.changes import Changes
     from bayeslink.suggesting.suggestion import Suggestion
 
+# In the `meta` of a context: that a run goes on from its checkpoints, and the one that could.
+RESUMED, RESUMABLE = "bayeslink.resumed", "bayeslink.resumable"
 DEMO_FIELDS = (
     "gname:levenshtein",
     "fname:levenshtein",
@@ -31,26 +36,42 @@ DEMO_FIELDS = (
     "postcode:exact",
 )
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print a machine-readable summary.")
-_force = click.option("--force", is_flag=True, help="Replace the output directory if it exists.")
+_force = click.option(
+    "--force", is_flag=True, help="Replace an earlier run in the output directory."
+)
 
 
 class _Commands(click.Group):
     """Our errors as one message and their own exit code, never a traceback."""
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        open_all()
         try:
-            return super().invoke(ctx)
-        except BayeslinkError as error:
-            click.echo(f"bayeslink: {error}", err=True)
-            ctx.exit(error.exit_code)
-        except KeyboardInterrupt:
-            if kernels := sys.modules.get("bayeslink.kernels"):
-                kernels.abandon()
-            kept = ctx.invoked_subcommand in ("demo", "reproduce")  # what they have done so far
-            click.echo(
-                f"bayeslink: interrupted{'' if kept else '; nothing was written'}.", err=True
-            )
-            ctx.exit(130)
+            return super().main(*args, **kwargs)
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):
+                raise
+            sys.exit(_cannot_tell(error))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with ends_in_order() as signals:
+            try:
+                return super().invoke(ctx)
+            except BayeslinkError as error:
+                _complain(f"bayeslink: {error}{_how_to_go_on(ctx)}")
+                ctx.exit(error.exit_code)
+            except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+                raise
+            except KeyboardInterrupt:
+                if kernels := sys.modules.get("bayeslink.kernels"):
+                    kernels.abandon()
+                kept = ctx.invoked_subcommand in ("demo", "reproduce")  # what they have done so far
+                words = "" if kept or RESUMABLE in ctx.meta else "; nothing was written"
+                _complain(f"bayeslink: interrupted{words}.{_how_to_go_on(ctx)}")
+                ctx.exit(128 + signals[0] if signals else 130)
+            except Exception as error:
+                _complain(f"bayeslink: {_unforeseen(error)}")
+                ctx.exit(1)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -89,10 +110,10 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
         _print_json({**run.summary(), **result.as_dict()})
         return
     _print_summary(run, output / "run")
-    click.echo(f"To look at: {click.format_filename(page)}")
-    click.echo(f"\nAgainst the truth, which a simulation knows:\n{result}")
+    _tell(f"To look at: {click.format_filename(page)}")
+    _tell(f"\nAgainst the truth, which a simulation knows:\n{result}")
     flags = " ".join(f"--on {text}" for text in DEMO_FIELDS)
-    click.echo(
+    _tell(
         "\nThe same by hand, and a start for your own files:\n"
         f"  bayeslink link {a} {b} {flags} -o out"
     )
@@ -170,6 +191,7 @@ def init(a: str, b: str, output: Path, force: bool, as_json: bool, **flags: Any)
     metavar="FILE",
     help="Set short and long rows aside in this file (twice: of A, then of B).",
 )
+@click.option("--multiline", is_flag=True, help="Cells may hold lines that look like records.")
 @click.option(
     "--structure",
     type=click.Choice(["dependent", "independent"]),
@@ -208,6 +230,7 @@ def init(a: str, b: str, output: Path, force: bool, as_json: bool, **flags: Any)
     "--explain-plan", is_flag=True, help="Say how all pairs were searched, and why none is missed."
 )
 @click.option("--config", type=Path, metavar="link.toml", help="Settings from a file; flags win.")
+@click.option("--group-readable", is_flag=True, help="Let your group read OUT. [only you may]")
 @click.option("-o", "--output", metavar="OUT", help="Directory for the results.")
 @_force
 @_as_json
@@ -217,11 +240,14 @@ def link(
     force: bool,
     as_json: bool,
     explain_plan: bool,
+    group_readable: bool,
     **flags: Any,
 ) -> None:
     """Link the files A and B and write the results to OUT."""
     with _progress() as progress:
         from bayeslink.linking.link import link as link_files
+        from bayeslink.results.claim import check_target, claim
+        from bayeslink.results.interrupted import checkpoints_of
         from bayeslink.results.link_toml import load
         from bayeslink.results.settings import from_flags, link_arguments
 
@@ -234,19 +260,30 @@ def link(
                 )
         if not output:
             raise SettingsError("no output directory. Name one: -o OUT")
-        _refuse_existing(Path(output), force)
+        check_target(Path(output), force=force)  # before the work, not after it
         arguments = link_arguments(settings)
-        _prepare()
+        here = click.get_current_context()
         suggestion = None
-        with _removed_on_failure(read.quarantine for read in arguments["read"]):
+        with (
+            claim(output, force=force, inputs=(settings["a"], settings["b"])) as held,
+            checkpoints_of(
+                held,
+                here.params,
+                settings,
+                resumed=RESUMED in here.meta,
+                kept=lambda target: here.meta.update({RESUMABLE: target}),
+            ) as checkpoints,
+            _removed_on_failure(read.quarantine for read in arguments["read"]),
+        ):
+            _prepare()
             if not arguments["fields"]:
                 progress("looking at the files")
                 suggestion = _suggest(settings, arguments["read"])
                 arguments |= {"fields": suggestion.fields, "read": suggestion.read}
                 arguments.setdefault("id", suggestion.id)
-            run = link_files(**arguments, progress=progress)
+            run = link_files(**arguments, progress=progress, checkpoints=checkpoints)
             changed = _changes(flags["labels"], config, run)  # first: it may be OUT's own labels
-            run.save(output, force=force)
+            run.save(output, force=force, shared=group_readable)
     if as_json:
         plan = {"plan": str(run.plan)} if explain_plan else {}
         _print_json(
@@ -257,9 +294,26 @@ def link(
         click.echo(f"{suggestion}\n")
     _print_summary(run, Path(output))
     if changed:
-        click.echo(f"\nWhat the labels changed:\n{changed}")
+        _tell(f"\nWhat the labels changed:\n{changed}")
     if explain_plan:
-        click.echo(f"\n{run.plan}\n\n{run.pairs.describe().resources}")
+        _tell(f"\n{run.plan}\n\n{run.pairs.describe().resources}")
+
+
+@main.command()
+@click.argument("output", metavar="OUT")
+@_as_json
+@click.pass_context
+def resume(ctx: click.Context, output: str, as_json: bool) -> None:
+    """Go on with the run to OUT that was interrupted, from its last checkpoint.
+
+    The result is that of a run never interrupted. Files and settings must be as they were.
+    """
+    from bayeslink.results.interrupted import what_was_asked
+
+    asked, folder = what_was_asked(output)
+    ctx.meta[RESUMED] = True
+    os.chdir(folder)  # from where its paths lead
+    ctx.invoke(link, **{**asked, "as_json": as_json})
 
 
 @main.command()
@@ -325,7 +379,7 @@ def simulate(
     if as_json:
         _print_json({"output": str(output), **numbers})
     else:
-        click.echo(
+        _tell(
             f"{output}: a.csv with {numbers['n_a']:,} people, b.csv with {numbers['n_b']:,}, "
             f"{numbers['n_matches']:,} in both (truth.csv)."
         )
@@ -349,7 +403,8 @@ def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -
     with _progress() as progress:
         from bayeslink.results.audit import evaluate_sample
         from bayeslink.results.evaluation import evaluate as compare_links
-        from bayeslink.results.store import read_links, read_truth
+        from bayeslink.results.reading import read_links
+        from bayeslink.results.store import read_truth
 
         progress("comparing links with the truth")
         result = (
@@ -360,7 +415,7 @@ def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -
     if as_json:
         _print_json(result.as_dict())
     else:
-        click.echo(str(result))
+        _tell(str(result))
 
 
 @main.command()
@@ -377,15 +432,15 @@ def explain(run: Path, id_a: str, id_b: str, as_json: bool) -> None:
     if as_json:
         _print_json(dataclasses.asdict(explanation))
     else:
-        click.echo(str(explanation))
+        _tell(str(explanation))
 
 
 @main.command()
 @click.argument("run", type=Path)
 @click.option("-o", "--output", type=Path, metavar="FILE", help="[report.html in RUN]")
 @click.option("--truth", type=Path, help="True pairs: CSV or Parquet with id_a and id_b.")
-@click.option("--disclosure", type=int, metavar="K", help="Hide counts below K and all records.")
-@click.option("--no-values", is_flag=True, help="Leave the records' values out of the examples.")
+@click.option("--disclosure", type=int, metavar="K", help="Round counts to K, hide those below it.")
+@click.option("--no-values", is_flag=True, help="Leave the records' values and ids out.")
 @_as_json
 def report(
     run: Path,
@@ -404,7 +459,7 @@ def report(
     if as_json:
         _print_json({"report": str(path)})
     else:
-        click.echo(click.format_filename(path))
+        _tell(click.format_filename(path))
 
 
 @main.command()
@@ -454,7 +509,7 @@ def review(
         if as_json:
             _print_json(planned.as_dict())
         else:
-            click.echo(str(planned))
+            _tell(str(planned))
         return
     if width is not None or as_json:
         raise SettingsError("--width and --json are for a plan. Give --plan too.")
@@ -469,7 +524,7 @@ def review(
             draw_sample(run, draw)
 
     def ready(address: str, address_for_once: str) -> None:
-        click.echo(f"Review at {address}\nCtrl-C ends it; what is judged is saved.")
+        _tell(f"Review at {address}\nCtrl-C ends it; what is judged is saved.")
         if not no_browser:
             _open_browser(address_for_once)
 
@@ -479,7 +534,7 @@ def review(
 
     with suppress(KeyboardInterrupt):
         serve(material, port=port, ready=ready, log=told)
-    click.echo(f"Judgements are in {click.format_filename(run / 'review.sqlite')}.")
+    _tell(f"Judgements are in {click.format_filename(run / 'review.sqlite')}.")
 
 
 @main.command()
@@ -501,8 +556,8 @@ def reproduce(experiment: str, output: Path, datasets: int) -> None:
         module = import_module(f"bayeslink.reproduce.{experiment}")
         options = {"datasets": datasets} if experiment == "simulation" else {}
         text = module.run(output, progress, **options)
-    click.echo(text)
-    click.echo(f"\nFigures in {output}.")
+    _tell(text)
+    _tell(f"\nFigures in {output}.")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -516,22 +571,65 @@ def _suggest(settings: Mapping[str, Any], read: tuple[ReadOptions, ReadOptions])
     return suggest(settings["a"], settings["b"], id=id_from(settings.get("id")), read=read)
 
 
+def _how_to_go_on(ctx: click.Context) -> str:
+    output = ctx.meta.get(RESUMABLE)
+    if output is None:
+        return ""
+    shown = click.format_filename(output)
+    return f" What was done is kept: `bayeslink resume {shown}` goes on from there."
+
+
+def _complain(message: str) -> None:
+    """Say it on standard error, if that can be written to."""
+    try:
+        click.echo(message, err=True)
+    except OSError:
+        silence()
+
+
+def _unforeseen(error: Exception) -> str:
+    """What cannot be laid to the user, without its message: that may quote a record."""
+    if isinstance(error, MemoryError):
+        return (
+            "there is not enough memory for this. Give a smaller --memory, so that large arrays "
+            "are kept in files, or lift the limit (ulimit -v)."
+        )
+    if os.environ.get("BAYESLINK_TRACEBACK"):
+        raise error
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"a fault of bayeslink itself: {type(error).__name__} in {Path(last.filename).name}, line "
+        f"{last.lineno}. Please report it; with BAYESLINK_TRACEBACK=1 set, it says where it was."
+    )
+
+
+def _tell(message: str) -> None:
+    """Print a result. What it is of is written by then, whatever becomes of the words."""
+    try:
+        click.echo(message)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise click.exceptions.Exit(_cannot_tell(error)) from None
+
+
+def _cannot_tell(error: OSError) -> int:
+    """What is written in files is; only the words are lost."""
+    with suppress(OSError):
+        click.echo(f"bayeslink: standard output cannot be written: {error.strerror}.", err=True)
+    silence()
+    return 4
+
+
 def _changes(labels: str | None, config: Path | None, run: Run) -> Changes | None:
     """What changed against the run that was reviewed, or whose settings are repeated."""
     from bayeslink.results.changes import changes
-    from bayeslink.results.store import is_run
+    from bayeslink.results.claim import is_run
 
     if labels is None:
         return None
     earlier = (Path(labels), Path(labels).parent, *([config.parent] if config else []))
     return next((changes(folder, run) for folder in earlier if is_run(folder)), None)
-
-
-def _refuse_existing(output: Path, force: bool) -> None:
-    """Say so before the work, not after it."""
-    from bayeslink.results.store import check_target
-
-    check_target(output, force=force)
 
 
 @contextmanager
@@ -550,19 +648,26 @@ def _prepare() -> None:
     """Compile the kernels, on the first run on a machine; say so on the terminal or in the log."""
     from bayeslink.kernels import prepare
 
-    prepare(lambda message: click.echo(f"bayeslink: {message}", err=True))
+    prepare(lambda message: _complain(f"bayeslink: {message}"))
 
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
     """A line that says what is going on, on a terminal only; gone when done."""
-    if not sys.stderr.isatty():
+    if not _on_a_terminal():
         yield lambda message: None
         return
     from rich.console import Console
 
     with Console(stderr=True).status("starting") as status:
         yield lambda message: status.update(message)
+
+
+def _on_a_terminal() -> bool:
+    try:
+        return sys.stderr.isatty()
+    except ValueError:  # closed
+        return False
 
 
 def _open_browser(address: str) -> None:
@@ -576,14 +681,14 @@ def _open_browser(address: str) -> None:
 
 
 def _print_json(summary: dict[str, Any]) -> None:
-    click.echo(json.dumps(summary))
+    _tell(json.dumps(summary))
 
 
 def _print_summary(run: Run, output: Path) -> None:
-    click.echo("\n".join(run.report_lines()))
+    _tell("\n".join(run.report_lines()))
     for warning in run.warnings:
-        click.echo(f"note: {warning}")
-    click.echo(f"Results in {click.format_filename(output)}: links.csv, run.json and more.")
+        _tell(f"note: {warning}")
+    _tell(f"Results in {click.format_filename(output)}: links.csv, run.json and more.")
 
 
 if __name__ == "__main__":

@@ -54,6 +54,11 @@ def machine_memory() -> int:
         sizes.append(8 * 2**30)
     with contextlib.suppress(OSError, ValueError):
         sizes.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    with contextlib.suppress(ImportError, AttributeError, ValueError):
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]  # ulimit -v
+        sizes += [limit] if limit != resource.RLIM_INFINITY else []
     return min(sizes)
 
 
@@ -78,7 +83,7 @@ class Memory:
     def take(self, what: str, size: int) -> None:
         """Set memory aside for something that has to stay in it, or refuse."""
         self.taken += size
-        least = self.taken / (1 - _ARRAYS - _LISTED)
+        least = PROGRAM + (self.taken - PROGRAM) / (1 - _ARRAYS - _LISTED)
         if least > self.budget:
             raise SettingsError(
                 f"{what} and what is needed to work with them take about {_size(least)}, and the "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeslink.data.id_pairs import among
+from bayeslink.pairs.source import fields_seen
 from bayeslink.pairs.tables import pair_table
 from bayeslink.report import charts, curves
 from bayeslink.report.examples import waterfall
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 
 def weights(source: Run | Posterior | Mode) -> Chart:
     """Match weight of each level of each field, in bits, of a run, a posterior or a fit."""
-    fields = _holding(source, "pairs").pairs.fields
-    return charts.parameter_weights(fields, source.parameters.log_weights)
+    pairs = _holding(source, "pairs").pairs
+    weights = np.where(fields_seen(pairs)[:, None], source.parameters.log_weights, 0.0)
+    return charts.parameter_weights(pairs.fields, weights)
 
 
 def links(posterior: Posterior) -> Chart:

@@ -101,6 +101,36 @@ def interrupts_held(within: str = "") -> Iterator[None]:
             before(signal.SIGINT, held[0])
 
 
+@contextmanager
+def ends_in_order() -> Iterator[list[int]]:
+    """Have SIGTERM, and the end of the terminal, heard as Ctrl-C is; the list tells of them."""
+    heard: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield heard
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if heard:
+            signal.default_int_handler(number, frame)
+
+    def end(number: int, frame: FrameType | None) -> None:
+        heard.append(number)
+        signal.raise_signal(signal.SIGINT)  # may be held
+
+    before = {}
+    if not callable(signal.getsignal(signal.SIGINT)):  # ignored, as in the background: only ours
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, interrupt)
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            before[number] = signal.signal(number, end)
+    try:
+        yield heard
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def slices(n: int, size: int = 1) -> Iterator[tuple[int, int]]:
     """Slices (first, last) of 0 … n, with a `check` before each.
 

@@ -14,7 +14,6 @@ import pathlib
 import random
 import resource
 import shutil
-import tempfile
 import time
 from decimal import Decimal
 
@@ -28,6 +27,7 @@ from click.testing import CliRunner
 
 import bayeslink as bl
 from bayeslink.cli import main
+from bayeslink.results import claim
 
 SECRET = "SECRETNAME"  # stands in the offending cell: no message may show it
 NAMES = ["abelard", "bronwyn", "cuthbert", "dymphna", "ermintrude", "fflur", "guinevere"]
@@ -155,6 +155,9 @@ BAD_FILES = {
     "5-long": (X + f"y,{SECRET},1,2\nz,z,1\n", AT, "4 cells"),
     "6-open-quote": (X + f'y,"{SECRET},1\n' + "y,z,1\n" * 200_000, AT, "quote"),
     "6-open-then-closed": (X + f'y,"{SECRET},1\nz,"b",1\n', AT, "quote"),
+    "43-two-stray-quotes": (X + 'y,"a,1\nz,b,1\nz2,c,1\nz3,d",1\n', AT, "quotes", "--multiline"),
+    "43-one-row-swallowed": (X + 'y,"a,1\nz,b",1\n', AT, "quotes", "--multiline"),
+    "43-among-the-last-cells": (X + 'y,a,"1\r\nz,b,1\r\nz,b,1"\r\n', AT, "quotes"),
     "8-latin1": ((X + f"y,{SECRET} José,1\n").encode("latin-1"), AT, "--encoding"),
     "10-nul": (X + f"y,{SECRET}\0,1900\n", AT, "NUL"),
     "10-five-megabytes": (X + f"y,{SECRET * 500_000},1\n", AT),
@@ -253,6 +256,19 @@ def test_5_quarantine_file_is_not_left_by_a_failed_run(why, write, files, tmp_pa
     else:
         assert result.exit_code in {"B is bad": (3,), "disk is full": (4,)}.get(why, (2, 4))
         assert tree(tmp_path) == before
+
+
+def test_43_multi_line_cells_that_are_meant(write, files, tmp_path):
+    a = write("lines.csv", good("a") + 'a12,"x, y\nlike, a, record\nz",1\n')
+    rejected(3, tmp_path, a, files[1], *ON, "-o", tmp_path / "out", says=["line 14"])
+    assert linked(a, files[1], "--multiline").json["n_a"] == 13
+    again = call("--config", tmp_path / "out" / "link.toml", "-o", tmp_path / "again")
+    assert again.exit_code == 0, again.output
+    write("link.toml", "multiline = 1")
+    config = tmp_path / "link.toml"
+    rejected(
+        2, tmp_path, *files, *ON, "--config", config, "-o", tmp_path / "no", says=["multiline"]
+    )
 
 
 def test_8_and_9_declared_and_marked_encodings(write):
@@ -613,7 +629,7 @@ def test_35_output_that_may_not_be_written(files, tmp_path, monkeypatch):
     def refuse(*args, **kwargs):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    monkeypatch.setattr(pathlib.Path, "mkdir", refuse)
     out = rejected(4, tmp_path, *files, *ON, "-o", tmp_path / "out", says=["Permission denied"])
     assert "permissions" in out
 
@@ -630,8 +646,7 @@ FAILURES = [
     ("parameters.parquet", pq, "write_table", 1),
     ("run.json", pathlib.Path, "write_text", 0),
     ("link.toml", pathlib.Path, "write_text", 1),
-    ("old aside", pathlib.Path, "rename", 0),
-    ("new in place", pathlib.Path, "rename", 1),
+    ("in place", claim, "_exchange", 0),
 ]
 
 

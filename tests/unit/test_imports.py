@@ -14,7 +14,7 @@ SOURCE = Path(bayeslink.__file__).parent
 ROOMS = [
     "cli", "review", "reproduce", "linking", "suggesting", "plots", "report", "results", "judging",
     "simulation", "engines", "inference", "pairs", "comparing", "data", "kernels", "threads",
-    "memory", "shown", "plain", "errors", "__init__",
+    "streams", "memory", "checkpoints", "shown", "plain", "private", "errors", "__init__",
 ]  # fmt: skip
 
 

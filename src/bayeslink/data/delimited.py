@@ -21,13 +21,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bayeslink.data.stray_quotes import refuse_swallowed
 from bayeslink.errors import InputError, OutputError
+from bayeslink.private import opened
 
 DELIMITERS = (",", ";", "\t", "|")
 FIELD_LIMIT = 2**20  # characters in one cell; an unclosed quote stops here, not at the end of file
 LINE_LIMIT = 2**24  # characters in one line
 GZIP_FREE = 2**28  # decompressed bytes below which the ratio is not looked at
 GZIP_RATIO = 200  # decompressed : compressed; gzip itself can reach about 1000
+BLANK_LIMIT = 2**20  # blank lines one after another
 CHUNK = 2**18  # bytes read at once
 BATCH_CELLS = 2**13  # cells parsed before they are packed into Arrow arrays
 PEEK = 20  # lines looked at to find the header
@@ -59,9 +62,11 @@ def read_delimited(
     delimiter: str | None = None,
     skip_lines: int = 0,
     set_aside: bool = False,
+    multiline: bool = False,
 ) -> Delimited:
     """Read the wanted columns (None: all); a row of the wrong length is an error unless set aside.
 
+    So is a cell that may have swallowed rows, unless it is said that cells may be `multiline`.
     `where` opens every message, as in "input A, people.csv".
     """
     digest = hashlib.sha256()
@@ -78,6 +83,9 @@ def read_delimited(
         misfits: list[tuple[int, int]] = []
         positions = [names.index(name) for name in wanted]
         for batch, first, spans in _batches(reader, len(names), skipped, where):
+            if not multiline:
+                long = np.flatnonzero(spans > 1)
+                refuse_swallowed(((first[k], batch[k]) for k in long), delimiter, len(names), where)
             if set(map(len, batch)) != {len(names)}:
                 batch, first, bad = _fitting(batch, first, spans, len(names))
                 if bad and not set_aside:
@@ -110,7 +118,7 @@ def write_misfits(
     try:
         if target.is_file() and target.read_bytes() == content:
             return
-        with target.open("xb") as out:
+        with open(target, "xb", opener=opened) as out:
             out.write(content)
     except OSError as error:
         raise OutputError(
@@ -182,7 +190,7 @@ def _line_blocks(
     path: Path, encoding: str | None, digest: Any, where: str
 ) -> Iterator[Iterable[str]]:
     """Whole lines, many at a time; CR, LF and CRLF all end a line."""
-    rest, line = "", 1
+    rest, line, blank = "", 1, 0
     texts = _texts(path, encoding, digest, where)
     try:
         for text in texts:
@@ -201,6 +209,12 @@ def _line_blocks(
                     f"{where}, line {line + _newlines(block)}: longer than {LINE_LIMIT:,} "
                     "characters. Is this a table with one record a line?"
                 )
+            blank = blank + len(block) if not block.strip("\r\n") else 0
+            if blank > BLANK_LIMIT:
+                raise InputError(
+                    f"{where}, line {line}: more than {BLANK_LIMIT:,} blank lines follow one "
+                    "another. Is the file whole? Remove them if it is."
+                )
             yield io.StringIO(block, newline="")
             line += _newlines(block)
     except UnicodeDecodeError as error:
@@ -208,6 +222,12 @@ def _line_blocks(
         raise InputError(
             f"{where}, line {line}: not valid {encoding or 'UTF-8'}. Say how the file is encoded "
             "with --encoding (encoding=); files from Windows are often cp1252, older ones latin-1."
+        ) from None
+    except UnicodeError:  # of the encoding as a whole, such as a missing byte order mark
+        raise InputError(
+            f"{where}, line {line}: cannot be read as {encoding}. If it is UTF-16 without a byte "
+            "order mark, say --encoding utf-16-le or utf-16-be (encoding=); else utf-8, cp1252 or "
+            "latin-1."
         ) from None
     yield io.StringIO(rest, newline="")
 
@@ -284,6 +304,8 @@ def _find_header(
             f"{where}, line {skipped + 1}: the header cannot be read, a quote in it is not closed "
             "or has text after it. Correct the header."
         )
+    if sum(bool(line.strip("\r\n")) for line in peek) == 1:  # may be all records in a line
+        raise no_records(where)
     best = max(headers.values(), key=lambda names: (len(set(wanted) & set(names)), len(names)))
     raise _header_error(best, peek, wanted, candidates, skipped, where)
 

@@ -28,6 +28,7 @@ from bayeslink.data.delimited import (
 )
 from bayeslink.data.sources import Table, read_file, read_frame, usable
 from bayeslink.errors import InputError, SettingsError
+from bayeslink.memory import Memory
 from bayeslink.plain import plain, texts
 
 
@@ -71,7 +72,8 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How to read a file. `missing` adds to the blank cells, which are always missing.
+    """How to read a file. `missing` adds to the blank cells, which are always missing; `multiline`
+    says that quoted cells may hold lines that look like records.
 
     Options that mean the same are equal: `missing` is kept as texts without space around them,
     each once, the blank first.
@@ -83,6 +85,7 @@ class ReadOptions:
     quarantine: str | Path | None = None
     missing: Sequence[str] = ("",)
     table: str | None = None
+    multiline: bool = False
 
     def __post_init__(self) -> None:
         try:
@@ -99,10 +102,12 @@ class ReadOptions:
                 f"delimiter must be one character such as , ; | or a tab, got {self.delimiter!r}."
             )
         lines = plain(self.skip_lines)
-        if not isinstance(lines, int) or isinstance(lines, bool) or lines < 0:
+        if not isinstance(lines, int) or isinstance(lines, bool) or not 0 <= lines < 2**31:
             raise SettingsError(
-                f"skip_lines must be a whole number from 0 up, got {self.skip_lines!r}."
+                f"skip_lines must be a whole number from 0 to 2^31, got {self.skip_lines!r}."
             )
+        if not isinstance(self.multiline, bool):
+            raise SettingsError(f"multiline must be true or false, got {self.multiline!r}.")
         words = None if isinstance(self.missing, str) else texts(self.missing)
         if words is None:
             raise SettingsError("missing must be a list of texts, such as ['NA', '999'].")
@@ -120,6 +125,7 @@ def read_records(
     columns: Sequence[str] | None,
     options: ReadOptions = DEFAULTS,
     side: str = "A",
+    memory: int | None = None,
 ) -> Records:
     """Read the id and the columns asked for, as text, from a file or a frame.
 
@@ -134,6 +140,8 @@ def read_records(
         The columns to read; None for all that have a text form.
     side
         What messages call this input.
+    memory
+        Bytes that a query of a database may use; most of the machine's unless given.
     """
     if isinstance(columns, str):
         raise SettingsError(f"columns must be a list of names, such as [{columns!r}].")
@@ -146,7 +154,8 @@ def read_records(
         path = Path(source)
         label = os.fsencode(path).decode("utf-8", "backslashreplace")
         where = f"input {side}, {label if label.isprintable() else repr(label)}"
-        table = read_file(path, wanted, options, where)
+        budget = Memory().budget if memory is None else memory
+        table = read_file(path, wanted, options, where, budget)
     else:
         path, label = None, f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
         where = f"input {side}, {label}"

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from bayeslink.data.cell_texts import from_pandas, no_text
 from bayeslink.data.delimited import read_delimited, require_columns
+from bayeslink.data.duckdb_tables import read_duckdb
 from bayeslink.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,18 +45,19 @@ class Table:
     unusable: tuple[str, ...] = ()  # columns left out of those that can be had
 
 
-def read_file(path: Path, wanted: Wanted, options: ReadOptions, where: str) -> Table:
+def read_file(path: Path, wanted: Wanted, options: ReadOptions, where: str, memory: int) -> Table:
     """Columns of a Parquet file, a DuckDB database or a delimited text file."""
     try:
         head = _head(path, where)
         if path.suffix.lower() in (".parquet", ".pq") or head.startswith(b"PAR1\x15"):
             return _read_parquet(path, wanted, where)
         if path.suffix.lower() in (".duckdb", ".ddb") or head[8:12] == b"DUCK":
-            return _read_duckdb(path, wanted, options.table, where)
+            read, sha256 = read_duckdb(path, wanted, options.table, where, memory)
+            return _arrow(read, wanted, "duckdb", where, sha256)
         for magic, name in NOT_TEXT.items():
             if head.startswith(magic):
                 raise InputError(f"{where}: looks like {name}. Export the table as CSV or Parquet.")
-        read = read_delimited(
+        text = read_delimited(
             path,
             wanted,
             where=where,
@@ -63,12 +65,13 @@ def read_file(path: Path, wanted: Wanted, options: ReadOptions, where: str) -> T
             delimiter=options.delimiter,
             skip_lines=options.skip_lines,
             set_aside=options.quarantine is not None,
+            multiline=options.multiline,
         )
     except OSError as error:
         raise InputError(
             f"{where}: cannot be read ({error.strerror}). Check the path and its permissions."
         ) from None
-    return Table("csv", read.columns, len(read.lines), read.sha256, read.lines, (*read.misfits,))
+    return Table("csv", text.columns, len(text.lines), text.sha256, text.lines, (*text.misfits,))
 
 
 def _head(path: Path, where: str) -> bytes:
@@ -97,53 +100,6 @@ def _read_parquet(path: Path, wanted: Wanted, where: str) -> Table:
                 f"{where}: not a whole Parquet file, or a damaged one. Copy or write it again."
             ) from None
     return _arrow(table, wanted, "parquet", where, sha256)
-
-
-def _read_duckdb(path: Path, wanted: Wanted, table: str | None, where: str) -> Table:
-    try:
-        import duckdb
-    except ImportError:
-        raise InputError(
-            f"{where}: a DuckDB database needs the duckdb package. Install it with "
-            "pip install 'bayeslink[duckdb]'."
-        ) from None
-    try:
-        with duckdb.connect(path.absolute(), read_only=True) as connection:
-            query = _duckdb_query(connection, table, where)
-            names = _required(connection.sql(query).columns, wanted, where)
-            picked = ", ".join(map(_quoted, names))
-            read = connection.sql(f"SELECT {picked} FROM ({query})").to_arrow_table()
-    except duckdb.Error as error:
-        # Messages about names and syntax are safe; one about a failed cast would quote the cell.
-        safe = (duckdb.CatalogException, duckdb.ParserException, duckdb.BinderException)
-        reason = str(error) if isinstance(error, safe) else type(error).__name__
-        raise InputError(
-            f"{where}: DuckDB cannot read it ({reason}). Check that it is a DuckDB database, not "
-            "open for writing elsewhere, and that the query runs."
-        ) from None
-    with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    return _arrow(read, wanted, "duckdb", where, sha256)
-
-
-def _duckdb_query(connection: Any, table: str | None, where: str) -> str:
-    found = connection.sql("SELECT table_schema, table_name FROM information_schema.tables")
-    tables = {(name, f"{schema}.{name}"): (schema, name) for schema, name in found.fetchall()}
-    for names, parts in tables.items():
-        if table in names:
-            return f"SELECT * FROM {'.'.join(map(_quoted, parts))}"
-    if table is not None and table.lstrip().lower().startswith(("select", "with", "from")):
-        return table.strip().rstrip(";")
-    shown = ", ".join(repr(names[0]) for names in tables) or "none"
-    wrong = "which table is not said" if table is None else f"there is no table {table!r}"
-    raise InputError(
-        f"{where}: {wrong}. Name a table or give a SELECT query with --table (table=). "
-        f"Tables: {shown}."
-    )
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def read_frame(source: Any, wanted: Wanted, where: str) -> Table:

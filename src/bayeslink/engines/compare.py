@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing.fields import Field, exact
 from bayeslink.data.records import ReadOptions, Records, read_records
+from bayeslink.engines.limits import refuse_long_texts
 from bayeslink.engines.local import LocalPairs
 from bayeslink.engines.swapping import with_swapped_names
 from bayeslink.errors import OutputError, SettingsError
@@ -31,6 +33,7 @@ def compare(
     threads: int | None = None,
     memory: str | int | None = None,
     progress: Progress = lambda message: None,
+    checkpoints: Checkpoints | None = None,
 ) -> PairSource:
     """Compare all pairs of two files, or all pairs that share a blocking key.
 
@@ -54,6 +57,8 @@ def compare(
     memory
         What the whole run may use, such as "8GB"; most of the machine's unless given. It never
         changes a result: large arrays beyond it are kept in files.
+    checkpoints
+        Where long searches are written down, to go on from after an interruption.
     """
     fields, keys = _checked_fields(fields), [_block_field(names) for names in as_list(block)]
     if threads is not None and (not isinstance(threads, int) or threads < 1):
@@ -65,13 +70,23 @@ def compare(
         progress(f"reading {name}")
         columns = list(dict.fromkeys(c for f in (*fields, *keys) for c in f.columns[side]))
         records.append(
-            read_records(source, id=ids[side], columns=columns, options=options[side], side=name)
+            read_records(
+                source,
+                id=ids[side],
+                columns=columns,
+                options=options[side],
+                side=name,
+                memory=room.budget,
+            )
         )
         codes = 2 * 4 * len(columns) * len(records[side])
         room.take("the records read so far", records[side].nbytes + codes)
     _refuse_shared_quarantine(records, options)
+    refuse_long_texts(records, fields)
     progress(f"comparing values. {room}")
-    pairs = LocalPairs(records[0], records[1], fields, keys, threads, room)
+    if checkpoints is not None:
+        checkpoints.bind({f"input {s}": str(r.sha256) for s, r in zip("AB", records, strict=True)})
+    pairs = LocalPairs(records[0], records[1], fields, keys, threads, room, checkpoints)
     return with_swapped_names(pairs) if swapped_names else pairs
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing.dates import said
 from bayeslink.comparing.dictionaries import build_dictionary
 from bayeslink.comparing.fields import Field
@@ -31,6 +32,7 @@ from bayeslink.engines.drawing import Joins
 from bayeslink.engines.finding import rows_named
 from bayeslink.engines.input_checks import input_warnings
 from bayeslink.engines.joining import find_above
+from bayeslink.engines.journal import remembered
 from bayeslink.engines.level_counts import count_levels
 from bayeslink.engines.pattern_counts import count_patterns
 from bayeslink.engines.plan import SearchPlan, describe
@@ -52,7 +54,9 @@ class LocalPairs:
         block: Sequence[Field] = (),
         threads: int | None = None,
         memory: Memory | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
+        self._checkpoints = checkpoints
         self.memory = Memory() if memory is None else memory
         self.records = (a, b)
         self.threads = threads or os.cpu_count() or 1
@@ -126,9 +130,11 @@ class LocalPairs:
         return found[found >= 0]
 
     def pairs_above(self, weights: Floats, threshold: float, *, in_files: bool = False) -> Pairs:
-        problem = self._problem(weights, threshold)
-        if self.open_fields:
-            pairs, self.last_plan = find_open(
+        def search() -> tuple[Pairs, SearchPlan]:
+            problem = self._problem(weights, threshold)
+            if not self.open_fields:
+                return find_above(self.tables, problem, self.threads, in_files)
+            return find_open(
                 self.tables,
                 problem,
                 self.dictionaries,
@@ -137,8 +143,9 @@ class LocalPairs:
                 self.threads,
                 in_files,
             )
-        else:
-            pairs, self.last_plan = find_above(self.tables, problem, self.threads, in_files)
+
+        asked = self._checkpoints, weights, threshold, in_files
+        pairs, self.last_plan = remembered(*asked, search)
         return pairs
 
     def plan(self, weights: Floats, threshold: float) -> SearchPlan:

@@ -7,7 +7,6 @@ likely. Both become a function of L alone once the scope is known (`on`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from numbers import Real
@@ -20,6 +19,8 @@ from bayeslink.errors import SettingsError
 from bayeslink.inference.matching_counts import MatchingCounts
 from bayeslink.pairs.source import Floats, Ints, Scope
 
+LARGEST = 1_000_000  # of what a prior takes: beyond it, nothing changes but rounding
+
 
 @dataclass(frozen=True, slots=True)
 class Penalty:
@@ -28,10 +29,11 @@ class Penalty:
     theta: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.theta, Real) or not math.isfinite(self.theta):
+        if not isinstance(self.theta, Real) or not abs(self.theta) <= LARGEST:
             raise SettingsError(
-                f"theta must be a finite number, got {self.theta!r}. It is the cost of one link "
-                "in natural-log units; leave it out to have it follow from the overlap prior."
+                f"theta must be a number within ±{LARGEST:,}, got {self.theta!r}. It is the cost "
+                "of one link in natural-log units; leave it out to have it follow from the overlap "
+                "prior."
             )
         object.__setattr__(self, "theta", float(self.theta))
 
@@ -48,9 +50,9 @@ class Overlap:
 
     def __post_init__(self) -> None:
         for name, value in (("alpha", self.alpha), ("beta", self.beta)):
-            if not isinstance(value, Real) or not 0 < value < math.inf:
+            if not isinstance(value, Real) or not 0 < value <= LARGEST:
                 raise SettingsError(
-                    f"Overlap: {name} must be positive and finite, got {value!r}. "
+                    f"Overlap: {name} must be positive and at most {LARGEST:,}, got {value!r}. "
                     "Overlap(1, 1) is flat; Overlap(20, 80) expects about 20 % matched."
                 )
             object.__setattr__(self, name, float(value))

@@ -14,11 +14,14 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bayeslink.checkpoints import Arrays, Checkpoints
 from bayeslink.errors import SettingsError
+from bayeslink.inference.chain_state import Kept, restore, written
 from bayeslink.inference.error_counts import ErrorLaw, error_mode, mean_law
 from bayeslink.inference.far import FarPairs
 from bayeslink.inference.layout import Layout, both_ends, describe_vectors
@@ -39,11 +42,15 @@ from bayeslink.kernels.sampling import (
     Unlisted,
     run_sweeps,
 )
+from bayeslink.memory import machine_memory
 from bayeslink.pairs.source import Ints, Pairs, count_levels
 from bayeslink.pairs.ties import mix64
 from bayeslink.pairs.vectors import distinct_vectors
 from bayeslink.threads import run_all, slices
 
+MOST_CHAINS = 1000
+FASTEST = 1e-5  # seconds that a sweep takes at least
+MOST_DAYS = 30
 KEPT_LINKS = 20_000_000  # link entries kept over all draws; beyond it, draws of links are thinned
 _BATCHES = 20  # per chain, for the Monte Carlo error of link probabilities
 _PART = 50  # sweeps for which far pairs are proposed at a time
@@ -60,6 +67,7 @@ def sample(
     seed: int = 1,
     threads: int | None = None,
     progress: Callable[[str], None] = lambda message: None,
+    checkpoints: Checkpoints | None = None,
 ) -> Posterior:
     """Draw from the posterior of links, m and u, over all pairs in scope.
 
@@ -76,6 +84,8 @@ def sample(
         estimate, the others from random matchings.
     seed
         Same seed, same draws, whatever the number of threads and the order of rows.
+    checkpoints
+        Where chains are written down now and then, and go on from where they were.
     """
     check_sampling(draws=draws, tune=tune, chains=chains, seed=seed, threads=threads)
     prior = prior if prior is not None else Overlap()
@@ -94,7 +104,7 @@ def sample(
 
         start = _start(blocks, layout, number, seed)
         this = _Chain(blocks, layout, far, link_prior, start, number, seed, draws)
-        return this.run(tune, draws, kept_every, report)
+        return this.run(tune, draws, kept_every, report, checkpoints)
 
     compile_modules(["sampling", "matchings"])  # here, where Ctrl-C can stop it, not in threads
     results = run_all([partial(chain, k) for k in range(chains)], threads or os.cpu_count() or 1)
@@ -113,8 +123,20 @@ def sample(
     )
 
 
-def check_sampling(*, draws: int, tune: int, chains: int, seed: int, threads: int | None) -> None:
-    """Refuse settings of `sample` that make no sense."""
+def check_sampling(
+    *,
+    draws: int,
+    tune: int,
+    chains: int,
+    seed: int,
+    threads: int | None,
+    levels: int = 0,
+    budget: int | None = None,
+) -> None:
+    """Refuse settings of `sample` that make no sense, or that no machine has time or room for.
+
+    `levels` are those of all fields together, m and u of which are kept for every draw.
+    """
     least = {"draws": (draws, 1), "tune": (tune, 0), "chains": (chains, 1), "seed": (seed, 0)}
     if threads is not None:
         least["threads"] = (threads, 1)
@@ -123,6 +145,17 @@ def check_sampling(*, draws: int, tune: int, chains: int, seed: int, threads: in
             raise SettingsError(f"{name} must be a whole number from {lowest} up, got {value!r}.")
     if seed >= 2**63:
         raise SettingsError(f"seed must be below 2**63, got {seed!r}.")
+    if chains > MOST_CHAINS:
+        raise SettingsError(f"chains must be at most {MOST_CHAINS:,}, got {chains:,}.")
+    days = (draws + tune) * chains * FASTEST / 86400
+    size = draws * chains * (2 * levels + 4) * 8 * 3  # draws, their summaries, their table
+    room = max(2e9, machine_memory() if budget is None else budget)
+    if days > MOST_DAYS or size > room / 2:
+        raise SettingsError(
+            f"{chains:,} chains of {draws:,} draws after {tune:,} would take at least "
+            f"{size / 1e9:,.3g} GB and {days:,.2g} days. Ask for fewer: draws=1000 and tune=500 "
+            "are usual (--draws, --tune)."
+        )
 
 
 # --- the prior ----------------------------------------------------------------------------------
@@ -156,6 +189,12 @@ def _start(blocks: Blocks, layout: Layout, chain: int, seed: int) -> NDArray[np.
     key = mix64(mix64(np.array([seed], np.uint64)) + np.uint64(chain))
     luck = mix64(np.arange(len(edges), dtype=np.uint64) + key)
     return greedy_matching(np.argsort(luck), a, b, blocks.pairs.n_a, blocks.pairs.n_b)
+
+
+class _Other(NamedTuple):
+    edge_pattern: NDArray[np.int32]
+    taken: NDArray[np.bool_]
+    tally: NDArray[np.int32]
 
 
 class _Chain:
@@ -214,23 +253,39 @@ class _Chain:
             ended=Ended(np.zeros((n_ended, 4), np.int64), np.zeros(1, np.int64)),
         )
 
-    def run(self, tune: int, draws: int, kept_every: int, report: Callable[[int], None]) -> Draws:
+    def run(
+        self,
+        tune: int,
+        draws: int,
+        kept_every: int,
+        report: Callable[[int], None],
+        checkpoints: Checkpoints | None = None,
+    ) -> Draws:
         """Tune, then draw, keeping the links of every kept_every-th draw."""
-        self._sweep(tune, -1, report)
-        kept: list[NDArray[np.int32]] = []
-        kept_low: list[NDArray[np.int64]] = []
-        kept_far: list[NDArray[np.int64]] = []
-        laws: list[ErrorLaw | None] = []
-        low, far = self.unlisted.links_low, self.unlisted.links_far
+        kept = Kept()
+        if checkpoints and (found := checkpoints.load(f"chain-{self.number}")):
+            kept = self._restore(found)
+        since = time.monotonic()
+
+        def write_down(always: bool = False) -> None:
+            nonlocal since
+            if checkpoints is not None and (always or checkpoints.due(since)):
+                checkpoints.save(f"chain-{self.number}", self._written(kept))
+                since = time.monotonic()
+
+        began = since
+        step = tune if checkpoints is None else _PART
+        while self.done < tune:
+            self._sweep(min(step, tune - self.done), -1, report)
+            write_down()
         while self.done < tune + draws:
             n = min(kept_every, tune + draws - self.done)
             self._sweep(n, self.done - tune, lambda done: None)
-            kept.append(np.flatnonzero(self.links.linked).astype(np.int32))
-            kept_low.append(low.links[: low.size[0], 3].copy())
-            kept_far.append(self._numbered(far.links[: far.size[0]]))
-            laws.append(self._law())
-            if len(kept) % 50 == 0:
+            self._keep_links(kept)
+            if len(kept.edges) % 50 == 0:
                 report(self.done)
+            write_down()
+        write_down(always=checkpoints is not None and checkpoints.due(began))
         self._close(draws)
         out = self.out
         return Draws(
@@ -241,14 +296,49 @@ class _Chain:
             probability=out.probability / draws,
             batch_squares=out.batch_squares,
             n_batches=draws // out.batch_length,
-            kept=kept,
-            kept_low=kept_low,
-            kept_far=kept_far,
+            kept=kept.edges,
+            kept_low=kept.low,
+            kept_far=kept.far,
             low=self.unlisted.low.tally,
-            law=mean_law([law for law in laws if law is not None]),
+            law=mean_law([law for law in kept.laws if law is not None]),
             far=np.concatenate([np.zeros((0, 4), np.int64), *self.ended]),
             far_levels=self.vectors.levels,
         )
+
+    def _keep_links(self, kept: Kept) -> None:
+        low, far = self.unlisted.links_low, self.unlisted.links_far
+        kept.edges.append(np.flatnonzero(self.links.linked).astype(np.int32))
+        kept.low.append(low.links[: low.size[0], 3].copy())
+        kept.far.append(self._numbered(far.links[: far.size[0]]))
+        kept.laws.append(self._law())
+
+    def _parts(self) -> dict[str, Any]:
+        """All that sweeps change, but for what follows from it."""
+        whole = self.unlisted
+        changed = {"taken": whole.records.taken, "tally": whole.low.tally}
+        return {
+            "state": self.state,
+            "links": self.links,
+            "out": self.out,
+            "links_low": whole.links_low,
+            "links_far": whole.links_far,
+            "other": _Other(edge_pattern=self.graph.edge_pattern, **changed),
+        }
+
+    def _written(self, kept: Kept) -> Arrays:
+        numbers = np.array([self.done, self.n_links], np.int64)
+        patterns = {"numbers": numbers, "levels": self.vectors.levels}
+        return {**written(self._parts(), kept, self.ended), **patterns}
+
+    def _restore(self, found: Arrays) -> Kept:
+        self.done, self.n_links = (int(n) for n in found["numbers"])
+        self.vectors = describe_vectors(self.blocks.structure, found["levels"])
+        low = self.unlisted.low
+        start = np.full(len(self.vectors.levels) + 1, low.start[-1])
+        start[: len(low.start)] = low.start
+        self.unlisted = self.unlisted._replace(low=low._replace(start=start))
+        kept, self.ended = restore(found, self._parts(), self.blocks.structure.errors)
+        return kept
 
     def _sweep(self, n: int, first_draw: int, report: Callable[[int], None]) -> None:
         """Some sweeps; `first_draw` is negative while tuning."""

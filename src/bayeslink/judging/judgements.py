@@ -11,13 +11,14 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
 from bayeslink.errors import InputError, OutputError, SettingsError
+from bayeslink.private import mode_within
 
 Pair = tuple[str, str]
 
@@ -75,6 +76,7 @@ class Judgements:
         self.path = Path(path).absolute()
         self._lock = threading.RLock()
         try:
+            self._make()
             self._db = sqlite3.connect(
                 self.path, _WAIT, isolation_level=None, check_same_thread=False
             )
@@ -121,7 +123,10 @@ class Judgements:
 
     def current(self, reviewer: str | None = None) -> list[Judgement]:
         """Each reviewer's latest standing verdict on each pair, in the order given."""
-        return [Judgement(*row) for row in self._read(_CURRENT, {"reviewer": reviewer})]
+        found = self._read(_CURRENT, {"reviewer": reviewer})
+        if not all(isinstance(cell, str) for row in found for cell in row):
+            raise _cannot_use(self.path, "the judgements in it are damaged")
+        return [Judgement(*row) for row in found]
 
     def cases(self, reviewer: str | None = None) -> list[tuple[str, str, str]]:
         """Cases whose judgement stands, as (case, version, reviewer), in the order given."""
@@ -192,6 +197,8 @@ class Judgements:
                 "SELECT id_a, id_b, stratum FROM sampled WHERE sample = ? ORDER BY position",
                 (number,),
             )
+        if not _is_sample(run, seed, strata, rows):
+            raise _cannot_use(self.path, "the random sample in it is damaged")
         return Sample(
             run=run,
             seed=seed,
@@ -244,10 +251,18 @@ class Judgements:
         )
         if ours != _OURS:
             raise _cannot_use(self.path, "another program's database")
+        if self._read("PRAGMA quick_check(1)") != [("ok",)]:
+            raise _cannot_use(self.path, "the database is damaged")
         if version > _VERSION:
             raise InputError(
                 f"{self.path} was written by a newer bayeslink. Update bayeslink to read it."
             )
+
+    def _make(self) -> None:
+        """Have the file, readable by whom the run is for, before SQLite makes it for all."""
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+        with suppress(OSError):  # there already, or SQLite will say why it cannot be
+            os.close(os.open(self.path, flags, mode_within(self.path.parent)))
 
     def _is_new(self) -> bool:
         return not self._read("SELECT 1 FROM sqlite_master LIMIT 1")
@@ -264,7 +279,14 @@ class Judgements:
         self, query: str, values: Mapping[str, object] | tuple[object, ...] = ()
     ) -> list[Any]:
         with self._lock:
-            return self._db.execute(query, values).fetchall()
+            try:
+                return self._db.execute(query, values).fetchall()
+            except sqlite3.OperationalError as error:
+                if "locked" in str(error) or "busy" in str(error):
+                    raise _cannot_write(self.path, error) from None
+                raise _cannot_use(self.path, str(error)) from None
+            except sqlite3.Error as error:
+                raise _cannot_use(self.path, str(error)) from None
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -287,6 +309,22 @@ def conflicting(links: Iterable[Pair]) -> list[Pair]:
     pairs = list(dict.fromkeys(links))
     times_a, times_b = (Counter(pair[side] for pair in pairs) for side in (0, 1))
     return [(a, b) for a, b in pairs if times_a[a] > 1 or times_b[b] > 1]
+
+
+def _is_sample(run: Any, seed: Any, strata: list[Any], rows: list[Any]) -> bool:
+    """Whether SQLite, which takes any value anywhere, holds what was put there."""
+    return (
+        isinstance(run, str)
+        and isinstance(seed, int)
+        and all(
+            isinstance(name, str) and isinstance(size, int) and isinstance(expected, float | int)
+            for name, _, size, expected in strata
+        )
+        and all(
+            isinstance(a, str) and isinstance(b, str) and k in range(len(strata))
+            for a, b, k in rows
+        )
+    )
 
 
 def _now() -> str:

@@ -13,6 +13,7 @@ import functools
 import hashlib
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -32,7 +33,7 @@ def _digest(*parts: bytes) -> str:
 
 
 _HERE = Path(__file__).parent
-_SOURCES = _digest(*(path.read_bytes() for path in sorted(_HERE.glob("*.py"))))
+SOURCES = _digest(*(path.read_bytes() for path in sorted(_HERE.glob("*.py"))))
 MODULES = (
     "texts",
     "distances",
@@ -97,7 +98,7 @@ def prepare(say: Callable[[str], None]) -> None:
     if stamp is None:
         say(
             "nowhere to keep compiled code, so every run compiles it anew. "
-            "Set NUMBA_CACHE_DIR to a directory that you can write to."
+            "Set NUMBA_CACHE_DIR to a directory that you, and nobody else, can write to."
         )
         return
     if stamp.exists():
@@ -157,14 +158,15 @@ def _own_cache() -> Iterator[bool]:
 
 
 def _folder() -> Path | None:
-    """Where kernels of these sources are kept; None if nowhere can be written to.
+    """Where kernels of these sources are kept; None if we alone can write to none of them.
 
     Whoever makes it removes what was kept for earlier sources.
     """
     for home in _homes():
-        folder = home / _SOURCES
+        folder = home / SOURCES
         try:
-            folder.mkdir(parents=True)
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700)
         except FileExistsError:
             pass
         except OSError:
@@ -173,9 +175,22 @@ def _folder() -> Path | None:
             for old in home.iterdir():
                 if old != folder:
                     shutil.rmtree(old, ignore_errors=True)
-        if os.access(folder, os.W_OK):
+        if os.access(folder, os.W_OK) and _ours_alone(folder):
             return folder
     return None
+
+
+def _ours_alone(folder: Path) -> bool:
+    """Whether nobody else can put code there: what is kept in it is run."""
+    if os.name == "nt":
+        return True
+    own, above = folder.stat(), folder.parent.stat()
+    sticky = above.st_mode & stat.S_ISVTX
+    return (
+        own.st_uid in (os.geteuid(), 0)
+        and not own.st_mode & 0o022
+        and (bool(sticky) or not above.st_mode & 0o022)
+    )
 
 
 def _homes() -> Iterator[Path]:

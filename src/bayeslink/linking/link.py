@@ -7,11 +7,14 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from bayeslink import __version__
+from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing.fields import Field
 from bayeslink.data.records import ReadOptions
 from bayeslink.engines.compare import Ids, Progress, Sides, as_list, compare, flat, read_options
@@ -26,7 +29,9 @@ from bayeslink.inference.sampler import check_sampling, sample
 from bayeslink.inference.structure import DEPENDENT, INDEPENDENT
 from bayeslink.judging.judgements import LINK, NONLINK
 from bayeslink.judging.labels import known_pairs, with_verdict
+from bayeslink.kernels import SOURCES
 from bayeslink.linking.run import Run
+from bayeslink.memory import parse_memory
 from bayeslink.pairs.source import PairSource
 from bayeslink.pairs.tables import pair_table
 from bayeslink.suggesting.suggestion import suggest
@@ -58,6 +63,7 @@ def link(
     threads: int | None = None,
     memory: str | int | None = None,
     progress: Progress = lambda message: None,
+    checkpoints: Checkpoints | None = None,
 ) -> Run:
     """Link two files one-to-one: compare, fit, sample the posterior, decide.
 
@@ -87,15 +93,27 @@ def link(
         `run.links` has, the links.
     labels
         More of both, as judged in a review: a run directory, or what else `read_labels` takes.
+    checkpoints
+        Where work is written down now and then, to go on from after an interruption.
     """
     if theta is not None:
         if prior is not None:
             raise SettingsError("give theta or a prior, not both: theta=2 is prior=Penalty(2).")
         prior = Penalty(theta)
-    check_sampling(draws=draws, tune=tune, chains=chains, seed=seed, threads=threads)
+    check_sampling(
+        draws=draws,
+        tune=tune,
+        chains=chains,
+        seed=seed,
+        threads=threads,
+        levels=sum(f.n_levels for f in flat(fields or ()) if isinstance(f, Field)),
+        budget=parse_memory(memory),
+    )
     known, remarks = known_pairs(labels, known_links, known_nonlinks)
     if point and known is not None:
         raise SettingsError("known pairs enter through sampling: leave out point=True.")
+    if checkpoints is not None:
+        checkpoints.bind(_made_with(known))
     clock = _Clock()
     if fields is None:
         with clock("suggest"):
@@ -117,6 +135,7 @@ def link(
             threads=threads,
             memory=memory,
             progress=progress,
+            checkpoints=checkpoints,
         )
     with clock("fit"):
         fit = fit_penalized(pairs, prior=prior, structure=structure, progress=progress)
@@ -160,6 +179,7 @@ def link(
                 seed=seed,
                 threads=threads,
                 progress=progress,
+                checkpoints=checkpoints,
             )
         with clock("decide"):
             progress("deciding")
@@ -184,6 +204,15 @@ def link(
             *warnings,
         ),
     )  # fmt: skip
+
+
+def _made_with(known: pa.Table | None) -> dict[str, str]:
+    """What the work of a run hangs on beside its settings and files: labels, versions."""
+    labels = "" if known is None else str(known.to_pylist())
+    return {
+        "what is judged (labels)": sha256(labels.encode()).hexdigest(),
+        "the version of bayeslink": f"{__version__} {SOURCES} {np.__version__}",
+    }
 
 
 def _point_table(pairs: PairSource, fit: PenalizedFit) -> pa.Table:

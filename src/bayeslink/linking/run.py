@@ -67,11 +67,11 @@ class Run:
             return self.table.drop_columns(["link_probability", "decision"])
         return self.posterior.candidate_table()
 
-    def save(self, directory: Any, *, force: bool = False) -> None:
-        """Write the run directory; see `docs/design.md` for its files."""
+    def save(self, directory: Any, *, force: bool = False, shared: bool = False) -> None:
+        """Write the run directory, for its owner alone or `shared` with the group to read."""
         from bayeslink.results.store import save_run
 
-        save_run(self, directory, force=force)
+        save_run(self, directory, force=force, shared=shared)
 
     def report(
         self,

@@ -11,7 +11,8 @@ from bayeslink.engines.compare import compare
 from bayeslink.errors import InputError
 from bayeslink.pairs.tables import pair_values
 from bayeslink.results.explanation import Explanation, explain_pair, find_row
-from bayeslink.results.store import comparison_settings, read_summary, read_table
+from bayeslink.results.reading import read_summary, read_table
+from bayeslink.results.store import comparison_settings
 from bayeslink.results.structure_data import saved_parameters
 
 Progress = Callable[[str], None]
@@ -27,10 +28,6 @@ def explain_saved(
     """
     folder = Path(directory)
     summary, links = read_summary(folder), read_table(folder, "links")
-    if "structure" not in summary:
-        raise InputError(
-            f"{folder} was written by an earlier version of bayeslink. Link the files again."
-        )
     point = "w0" not in summary
     restricted = not point and summary["restricted"]
     w0 = (-math.inf if summary["w0"] is None else summary["w0"]) if restricted else None

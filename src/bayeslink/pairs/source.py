@@ -202,3 +202,8 @@ def count_levels(levels: NDArray[np.uint8], n_columns: int) -> Ints:
     """Rows at each level of each field."""
     counts = [np.bincount(column, minlength=n_columns) for column in levels.T]
     return np.array(counts, np.int64).reshape(levels.shape[1], n_columns)
+
+
+def fields_seen(pairs: PairSource) -> NDArray[np.bool_]:
+    """Which fields have a value on both sides of any pair: of the others nothing can be learned."""
+    return np.asarray(pairs.level_counts().counts[:, 1:].any(axis=1))

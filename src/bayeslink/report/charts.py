@@ -46,15 +46,21 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How counts of people are shown: below `least`, only that they are."""
+    """How counts of people are shown: to the nearest `least`, and below it only that they are.
 
-    least: int = 0
+    Rounded, so that no small count is the difference of two larger ones.
+    """
+
+    least: int = 1
 
     def hides(self, count: float) -> bool:
-        return count < self.least
+        return self.least > 1 and count < self.least
 
-    def __call__(self, count: float, decimals: int = 0) -> str:
-        return f"< {self.least}" if self.hides(count) else f"{count:,.{decimals}f}"
+    def rounded(self, count: float) -> int:
+        return max(self.least * math.floor(count / self.least + 0.5), self.least * (self.least > 1))
+
+    def __call__(self, count: float) -> str:
+        return f"< {self.least}" if self.hides(count) else f"{self.rounded(count):,}"
 
 
 EVERY_COUNT = Counts()
@@ -105,7 +111,7 @@ def tally(
         Bar(
             label,
             0,
-            counts.least if counts.hides(n) else n,
+            counts.rounded(n),
             counts(n),
             f"{label}: {counts(n)} {unit}",
             "hidden" if counts.hides(n) else "full",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayeslink.report.charts import EVERY_COUNT, NUMBERS, Counts, Floats
+from bayeslink.report.charts import NUMBERS, Floats
 from bayeslink.report.svg import (
     CHARACTER,
     Chart,
@@ -184,20 +184,19 @@ class Reliability:
     pairs: int
 
 
-def calibration(groups: Sequence[Reliability], counts: Counts = EVERY_COUNT) -> Chart:
+def calibration(groups: Sequence[Reliability]) -> Chart:
     """Share of true pairs against their link probability: on the diagonal if calibrated."""
-    shown = [g for g in groups if not counts.hides(g.pairs)]
-    alt = "; ".join(f"{g.probability:.2f} said, {g.share:.2f} true ({g.pairs:,})" for g in shown)
+    alt = "; ".join(f"{g.probability:.2f} said, {g.share:.2f} true ({g.pairs:,})" for g in groups)
 
     def draw(width: int) -> tuple[float, list[str]]:
         size = min(300.0, width - 60)
         titles = ("link probability", "share of true pairs")
         f = _frame(int(size) + 50, (0.0, 1.0), (0.0, 1.0), titles, size - 20)
         f.marks.append(line(f.x(0), f.y(0), f.x(1), f.y(1), "guide"))
-        for g in shown:
+        for g in groups:
             x = f.x(g.probability)
             words = (
-                f"{counts(g.pairs)} pairs of probability {g.probability:.3f} on average: "
+                f"{g.pairs:,} pairs of probability {g.probability:.3f} on average: "
                 f"{100 * g.share:.1f} % true, 95 % interval {100 * g.low:.0f} to "
                 f"{100 * g.high:.0f} %"
             )
@@ -211,7 +210,7 @@ def calibration(groups: Sequence[Reliability], counts: Counts = EVERY_COUNT) -> 
             )
         return f.height, f.marks
 
-    return Chart("Calibration", alt or "no group is large enough to be shown", draw)
+    return Chart("Calibration", alt, draw)
 
 
 def reliability(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,19 +21,16 @@ _FAR = 0.08  # a pair further than this from the probability wanted is no exampl
 _RIVALS = 4
 
 
-def examples(material: Material, *, values: bool, hidden: bool) -> str:
-    """The section; `hidden` if single records must not be shown."""
+def examples(material: Material, *, values: bool) -> str:
+    """The section, with the records' ids and values or without."""
     title = "Examples, from certain to uncertain"
-    if hidden:
-        return section(
-            "examples", title, paragraph("Left out: an example is a single pair of records.")
-        )
     chosen = _chosen(material)
     if not chosen:
         return section("examples", title, paragraph("There are no candidate pairs."))
     cells, remark = _values(material, chosen, values)
     shown = [
-        _example(_explained(material, row, cell)) for row, cell in zip(chosen, cells, strict=True)
+        _example(e if values else _nameless(e))
+        for e in (_explained(material, *one) for one in zip(chosen, cells, strict=True))
     ]
     kinds = {"all": "all pairs", "link": "links", "review": "to review", "no link": "no links"}
     return section(
@@ -69,7 +67,7 @@ def _values(
 ) -> tuple[Sequence[Cells | None], str]:
     none = [None] * len(chosen)
     if not wanted:
-        return none, "The records' values are left out, as asked."
+        return none, "The records' values and ids are left out, as asked."
     if isinstance(material.values, str):
         return none, f"The records' values cannot be shown: {material.values}"
     return material.values([(row["id_a"], row["id_b"]) for row in chosen]), ""
@@ -89,6 +87,12 @@ def _explained(material: Material, row: dict[str, Any], cells: Cells | None) -> 
         w0=None if w0 is None else w0 / LOG2,
         values=cells,
     )
+
+
+def _nameless(e: Explanation) -> Explanation:
+    """Without the ids of any record."""
+    rivals = [tuple(replace(r, id="another") for r in side) for side in (e.rivals_a, e.rivals_b)]
+    return replace(e, id_a="A record of A", id_b="one of B", rivals_a=rivals[0], rivals_b=rivals[1])
 
 
 def waterfall(e: Explanation) -> Chart:

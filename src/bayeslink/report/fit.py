@@ -6,14 +6,14 @@ import math
 from typing import Any
 
 from bayeslink.report import charts
-from bayeslink.report.charts import Bar, Counts
-from bayeslink.report.markup import Number, figure, notes, paragraph, section, table
+from bayeslink.report.charts import Bar
+from bayeslink.report.markup import Number, counted, figure, notes, paragraph, section, table
 from bayeslink.report.material import Material
 
 _FEWEST = 5.0  # joint agreements, seen or expected, from which a ratio says anything
 
 
-def section_of(material: Material, counts: Counts) -> str:
+def section_of(material: Material) -> str:
     """The section on fit."""
     s = material.summary
     checks = s["fit"]
@@ -23,21 +23,18 @@ def section_of(material: Material, counts: Counts) -> str:
         else "The model does not fit these files in all respects. Intervals and probabilities may "
         "be too sure: judge a sample (bayeslink review) before you rely on them."
     )
-    remarks = checks["warnings"]
-    if remarks and counts.least:
-        remarks = ["What was found is left out, as it contains counts: see run.json."]
     return section(
         "fit",
         "Does the model fit?",
         paragraph(verdict, None if checks["fits"] else "lead"),
-        notes(remarks),
-        _structure(s, counts),
-        _wrong_fields(checks, counts),
-        _together(s, checks, counts),
+        notes(checks["warnings"]),
+        _structure(s),
+        _wrong_fields(checks),
+        _together(s, checks),
     )
 
 
-def _structure(s: dict[str, Any], counts: Counts) -> str:
+def _structure(s: dict[str, Any]) -> str:
     structure = s["structure"]
     if structure["name"] == "independent":
         return paragraph(
@@ -47,19 +44,19 @@ def _structure(s: dict[str, Any], counts: Counts) -> str:
     words = (
         "How many fields of a link are wrong has a law of its own, learned from the links. "
         "Which fields go together among pairs that are no links was learned from the other pairs "
-        f"of {counts(structure['certain_links'])} records whose own link is certain"
+        f"of {counted(structure['certain_links'])} records whose own link is certain"
     )
     found = [f"{d['field']} depends on {d['on']}" for d in structure["dependences"]]
     words += f": {'; '.join(found)}." if found else "; none do, as far as these can tell."
     return paragraph(words)
 
 
-def _wrong_fields(checks: dict[str, Any], counts: Counts) -> str:
+def _wrong_fields(checks: dict[str, Any]) -> str:
     rows: list[list[str | Number]] = [
         [
             str(w["wrong"]),
-            Number(counts(w["observed"], 1)),
-            Number(counts(w["expected"], 1)),
+            Number(counted(w["observed"], 1)),
+            Number(counted(w["expected"], 1)),
         ]
         for w in checks["wrong_fields"]
     ]
@@ -70,13 +67,13 @@ def _wrong_fields(checks: dict[str, Any], counts: Counts) -> str:
     )
 
 
-def _together(s: dict[str, Any], checks: dict[str, Any], counts: Counts) -> str:
-    """Two fields at a time; a ratio would give a hidden count away, so that these are left out."""
+def _together(s: dict[str, Any], checks: dict[str, Any]) -> str:
+    """Two fields at a time."""
     names = [f["name"] for f in s["fields"]]
     shown = []
     for t in checks["together"]:
         three = t["observed"], t["expected"], t["independent"]
-        if max(three) >= _FEWEST and not any(map(counts.hides, three)):
+        if max(three) >= _FEWEST:
             shown.append(t)
     if not shown:
         return ""
@@ -86,8 +83,8 @@ def _together(s: dict[str, Any], checks: dict[str, Any], counts: Counts) -> str:
         by_model = _ratio(t["observed"], t["expected"])
         alone = _ratio(t["observed"], t["independent"])
         tip = (
-            f"{label}: {counts(t['observed'])} times; the model expects "
-            f"{counts(t['expected'])}, independence {counts(t['independent'])} "
+            f"{label}: {counted(t['observed'])} times; the model expects "
+            f"{counted(t['expected'])}, independence {counted(t['independent'])} "
             f"(2 to the {alone:+.1f})"
         )
         bars.append(Bar(label, 0, by_model, f"{by_model:+.1f}".replace("-", "−"), tip))

@@ -19,6 +19,11 @@ class Number:
 Cell = str | Number
 
 
+def counted(n: float, decimals: int = 0) -> str:
+    """A count as text."""
+    return f"{n:,.{decimals}f}"
+
+
 def paragraph(words: str, cls: str | None = None) -> str:
     return tag("p", escape(words), cls=cls)
 

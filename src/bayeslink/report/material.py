@@ -20,7 +20,7 @@ from bayeslink.errors import BayeslinkError, InputError
 from bayeslink.inference.penalized import PenaltyPath, penalty_path
 from bayeslink.pairs.source import PairSource
 from bayeslink.pairs.tables import pair_values
-from bayeslink.results import link_toml, store
+from bayeslink.results import link_toml, reading, store
 
 if TYPE_CHECKING:
     from bayeslink.linking.run import Run
@@ -38,7 +38,7 @@ class Material:
     parameters: pa.Table
     pairs: pa.Table | None  # None, as the next, for a point estimate
     draws: pa.Table | None
-    settings: str  # link.toml
+    settings: str  # link.toml, its paths without their folders
     values: Values | str  # of the records that were linked, or why they are not at hand
     path: PenaltyPath | None  # None with too many pairs or without the files
 
@@ -93,18 +93,14 @@ def _from_run(run: Run) -> Material:
         parameters=store.parameter_table(run),
         pairs=run.candidates() if post else None,
         draws=store.draw_table(post) if post else None,
-        settings=link_toml.dump(run.settings),
+        settings=link_toml.without_folders(link_toml.dump(run.settings)),
         values=lambda wanted: pair_values(pairs, pairs.find(wanted)),
         path=_path(pairs, run.theta) if pairs.n_pairs <= FEW_PAIRS else None,
     )
 
 
 def _from_directory(folder: Path) -> Material:
-    summary = store.read_summary(folder)
-    if not isinstance(summary, dict) or "point_estimate" not in summary:
-        raise _no_run(folder / "run.json", "it was not written by bayeslink")
-    if not isinstance(summary.get("prior"), dict) or "fit" not in summary:
-        raise _no_run(folder / "run.json", "an earlier version of bayeslink wrote it; link again")
+    summary = reading.read_summary(folder)
     sampled = "chains" in summary
     try:
         settings = (folder / "link.toml").read_text("utf-8")
@@ -114,17 +110,17 @@ def _from_directory(folder: Path) -> Material:
     values: Values | str
     try:
         values, pairs = _inputs(folder, summary)
-    except BayeslinkError as error:
-        values = str(error)
+    except BayeslinkError:  # whose words may name folders
+        values = "the input files are not there as they were, or have changed since the run."
     else:
         path = None if pairs is None else _path(pairs, summary["theta"])
     return Material(
         summary=summary,
-        links=store.read_links(folder),
-        parameters=store.read_table(folder, "parameters"),
-        pairs=store.read_table(folder, "pairs") if sampled else None,
-        draws=store.read_table(folder, "draws") if sampled else None,
-        settings=settings,
+        links=reading.read_links(folder),
+        parameters=reading.read_table(folder, "parameters"),
+        pairs=reading.read_table(folder, "pairs") if sampled else None,
+        draws=reading.read_table(folder, "draws") if sampled else None,
+        settings=link_toml.without_folders(settings),
         values=values,
         path=path,
     )

@@ -5,13 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from bayeslink.errors import OutputError, SettingsError
+from bayeslink.private import mode_within
 from bayeslink.report import fit, sections, uncertainty
 from bayeslink.report.charts import Counts
+from bayeslink.report.disclosed import disclosed_page
 from bayeslink.report.examples import examples
 from bayeslink.report.material import Material, gather, read_truth
 from bayeslink.report.svg import asset, escape, tag
@@ -52,9 +57,10 @@ def report(
         Known true pairs, a file or a table with id_a and id_b: adds how well it went and whether
         the probabilities are calibrated.
     disclosure
-        Counts below this are shown as "< k", and no single records are.
+        Counts are rounded to the nearest of its multiples, those below it shown as "< k", and
+        nothing else is told from which one could be worked out; see `disclosed_page`.
     values
-        Whether the examples show the records' values.
+        Whether the examples show the records' values and ids.
     """
     if path is None:
         if not isinstance(source, str | os.PathLike):
@@ -62,42 +68,46 @@ def report(
         path = Path(source) / "report.html"
     if disclosure is not None and (isinstance(disclosure, bool) or disclosure < 1):
         raise SettingsError(f"disclosure must be a whole number from 1 up, got {disclosure!r}.")
-    made = page(gather(source), truth=truth, counts=Counts(disclosure or 0), values=values)
+    material, known = gather(source), None if truth is None else read_truth(truth)
+    if disclosure is None:
+        title, body = page(material, truth=known, values=values)
+    else:
+        title, body = disclosed_page(material, Counts(disclosure), known)
+    made = _filled(title, body)
     target = Path(path)
-    _write(target, made)
+    folder = Path(source) if isinstance(source, str | os.PathLike) else target.parent
+    _write(target, made, mode_within(folder))
     return target
 
 
-def page(material: Material, *, truth: Any, counts: Counts, values: bool) -> str:
-    """The page as text."""
-    known = None if truth is None else read_truth(truth)
-    result = None if known is None else evaluate(material.links, known)
-    title = sections.title(material, counts)
+def page(material: Material, *, truth: pa.Table | None, values: bool) -> tuple[str, str]:
+    """The title and the body of the page."""
+    result = None if truth is None else evaluate(material.links, truth)
+    title = sections.title(material)
     parts = [
-        fit.section_of(material, counts),
-        sections.fields(material, counts),
-        sections.patterns(material, counts),
-        sections.prior(material, counts),
+        fit.section_of(material),
+        sections.fields(material),
+        sections.patterns(material),
+        sections.prior(material),
     ]
     if material.pairs is not None:
         parts += [
-            uncertainty.threshold(material, counts),
-            uncertainty.blocks(material, counts),
-            uncertainty.number_of_links(material, counts),
-            uncertainty.probabilities(material, counts, known),
-            uncertainty.diagnostics(material, counts),
+            uncertainty.threshold(material),
+            uncertainty.blocks(material),
+            uncertainty.number_of_links(material),
+            uncertainty.probabilities(material, truth),
+            uncertainty.diagnostics(material),
         ]
     parts += [
-        examples(material, values=values, hidden=counts.least > 0),
-        sections.provenance(material, counts),
+        examples(material, values=values),
+        sections.provenance(material),
     ]
-    body = (
+    return title, (
         tag("h1", escape(title))
-        + sections.overview(material, counts, result)
+        + sections.overview(material, result)
         + _contents("".join(parts))
         + "".join(parts)
     )
-    return _filled(title, body)
 
 
 def _contents(body: str) -> str:
@@ -113,10 +123,9 @@ def _filled(title: str, body: str) -> str:
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     parts = {"policy": policy, "title": escape(title), "style": style, "script": script}
-    before, after = asset("page.html").split("{body}")
-    for name, part in parts.items():
-        before, after = (piece.replace(f"{{{name}}}", part) for piece in (before, after))
-    return before + body + after
+    parts["body"] = body
+    # In one pass: what is filled in may hold such a name itself.
+    return re.sub(r"\{(\w+)\}", lambda found: parts[found[1]], asset("page.html"))
 
 
 def _hash(text: str) -> str:
@@ -124,14 +133,14 @@ def _hash(text: str) -> str:
     return f"'sha256-{digest}'"
 
 
-def _write(target: Path, text: str) -> None:
+def _write(target: Path, text: str, mode: int) -> None:
     """Write the file whole or not at all."""
     try:
         handle, scratch = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
             with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text)
-            os.chmod(scratch, 0o644)
+            os.chmod(scratch, mode)
             os.replace(scratch, target)
         except BaseException:
             os.unlink(scratch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 
 from bayeslink.pairs.vectors import distinct_vectors
 from bayeslink.report import charts, curves
-from bayeslink.report.charts import Counts, bits
+from bayeslink.report.charts import bits
 from bayeslink.report.markup import (
     Number,
+    counted,
     facts,
     figure,
     notes,
@@ -36,33 +37,29 @@ def file_names(summary: dict[str, Any]) -> tuple[str, str]:
     return a, b
 
 
-def title(material: Material, counts: Counts) -> str:
+def title(material: Material) -> str:
     a, b = file_names(material.summary)
-    return f"{counts(material.summary['n_links'])} links between {a} and {b}"
+    return f"{counted(material.summary['n_links'])} links between {a} and {b}"
 
 
 # --- how sure ---------------------------------------------------------------------------------
 
 
-def overview(material: Material, counts: Counts, result: Evaluation | None) -> str:
+def overview(material: Material, result: Evaluation | None) -> str:
     s = material.summary
-    warnings = s["warnings"]
-    if warnings and counts.least:
-        warnings = ["The run's remarks are left out, as they contain counts: see run.json."]
     return (
-        paragraph(_in_words(s, counts), "lead")
-        + facts(_facts(material, counts))
-        + notes(warnings)
-        + (_against_truth(result, counts) if result else "")
-        + _on_disclosure(counts)
+        paragraph(_in_words(s), "lead")
+        + facts(_facts(material))
+        + notes(s["warnings"])
+        + (_against_truth(result) if result else "")
     )
 
 
-def _in_words(s: dict[str, Any], counts: Counts) -> str:
+def _in_words(s: dict[str, Any]) -> str:
     a, b = file_names(s)
     words = (
-        f"{a} (A, {counts(s['n_a'])} records) and {b} (B, {counts(s['n_b'])} records) were "
-        f"linked one-to-one: {counts(s['n_links'])} links."
+        f"{a} (A, {counted(s['n_a'])} records) and {b} (B, {counted(s['n_b'])} records) were "
+        f"linked one-to-one: {counted(s['n_links'])} links."
     )
     if s["n_links"] == 0:
         words += " No pair was good enough to be linked."
@@ -71,25 +68,26 @@ def _in_words(s: dict[str, Any], counts: Counts) -> str:
     low, high = s["links_interval"]
     found = s["n_links"] - s["expected_false_links"]
     return words + (
-        f" With 95 % probability between {counts(low)} and {counts(high)} records are in both "
-        f"files. Of the links, about {counts(s['expected_false_links'])} are expected to be false; "
-        f"about {counts(max(0, s['links_mean'] - found))} true links are expected to be missed"
+        f" With 95 % probability between {counted(low)} and {counted(high)} records are in both "
+        f"files. Of the links, about {counted(s['expected_false_links'])} are expected to be "
+        "false; "
+        f"about {counted(max(0, s['links_mean'] - found))} true links are expected to be missed"
         f"{' or left to review' if s['review_records'] else ''}."
     )
 
 
-def _facts(material: Material, counts: Counts) -> list[tuple[str, str, str]]:
+def _facts(material: Material) -> list[tuple[str, str, str]]:
     s = material.summary
     whole = s["n_pairs"] == s["n_a"] * s["n_b"]
     out = [
-        ("Records in A", counts(s["n_a"]), ""),
-        ("Records in B", counts(s["n_b"]), ""),
+        ("Records in A", counted(s["n_a"]), ""),
+        ("Records in B", counted(s["n_b"]), ""),
         (
             "Pairs in scope",
-            counts(s["n_pairs"]),
+            counted(s["n_pairs"]),
             "all pairs" if whole else "within the blocking key",
         ),
-        ("Links", counts(s["n_links"]), ""),
+        ("Links", counted(s["n_links"]), ""),
     ]
     if material.pairs is None:
         return out
@@ -100,38 +98,25 @@ def _facts(material: Material, counts: Counts) -> list[tuple[str, str, str]]:
     doubtful = int(((p > 0.1) & (p < 0.9)).sum())
     return [
         *out,
-        ("Records in both files", counts(s["links_mean"]), f"{counts(low)} to {counts(high)}"),
-        ("Expected false links", counts(false, 1), "" if counts.hides(false) else share),
-        ("Left to review", counts(s["review_records"]), "records of B"),
-        ("Doubtful pairs", counts(doubtful), "probability 0.1 to 0.9"),
+        ("Records in both files", counted(s["links_mean"]), f"{counted(low)} to {counted(high)}"),
+        ("Expected false links", counted(false, 1), share),
+        ("Left to review", counted(s["review_records"]), "records of B"),
+        ("Doubtful pairs", counted(doubtful), "probability 0.1 to 0.9"),
     ]
 
 
-def _against_truth(e: Evaluation, counts: Counts) -> str:
-    words = (
-        f"Against the truth given: {counts(e.true_links)} of the links are true and "
-        f"{counts(e.false_links)} false; {counts(e.missed)} of {counts(e.n_true)} true pairs are "
-        "missed."
-    )
-    if not any(map(counts.hides, (e.true_links, e.false_links, e.missed))):
-        words += f" Precision {e.precision:.4f}, recall {e.recall:.4f}, F1 {e.f1:.4f}."
-    return paragraph(words)
-
-
-def _on_disclosure(counts: Counts) -> str:
-    if not counts.least:
-        return ""
+def _against_truth(e: Evaluation) -> str:
     return paragraph(
-        f"Counts below {counts.least} are not shown, nor are single records. Differences between "
-        "larger counts may still give a small one away: check before publishing.",
-        "aside",
+        f"Against the truth given: {counted(e.true_links)} of the links are true and "
+        f"{counted(e.false_links)} false; {counted(e.missed)} of {counted(e.n_true)} true pairs "
+        f"are missed. Precision {e.precision:.4f}, recall {e.recall:.4f}, F1 {e.f1:.4f}."
     )
 
 
 # --- fields -----------------------------------------------------------------------------------
 
 
-def fields(material: Material, counts: Counts) -> str:
+def fields(material: Material) -> str:
     s = material.summary
     sizes = s["n_a"], s["n_b"]
     heads = ["Field", "Comparison", "Complete in A", "in B", "Distinct in A", "in B"]
@@ -139,10 +124,10 @@ def fields(material: Material, counts: Counts) -> str:
     rows: list[list[str | Number]] = []
     for f in s["fields"]:
         row: list[str | Number] = [f["name"], f["comparison"]]
-        row += [_complete(f["missing"][i], sizes[i], counts) for i in (0, 1)]
-        row += [Number(counts(f["distinct"][i])) for i in (0, 1)]
+        row += [_complete(f["missing"][i], sizes[i]) for i in (0, 1)]
+        row += [Number(counted(f["distinct"][i])) for i in (0, 1)]
         if invalid:
-            row += [Number(counts(f["invalid"][i])) for i in (0, 1)]
+            row += [Number(counted(f["invalid"][i])) for i in (0, 1)]
         rows.append(row)
     chart = charts.weights(field_weights(material.parameters))
     return section(
@@ -175,9 +160,7 @@ def field_weights(parameters: pa.Table) -> list[tuple[str, list[tuple[str, float
     return list(out.items())
 
 
-def _complete(missing: int, size: int, counts: Counts) -> Number:
-    if counts.hides(missing):
-        return Number(f"≥ {max(0, math.floor(1000 * (1 - counts.least / size)) / 10):.1f} %")
+def _complete(missing: int, size: int) -> Number:
     return Number(f"{100 * (1 - missing / size):.1f} %")
 
 
@@ -211,16 +194,16 @@ def _small(share: float) -> str:
 # --- patterns ---------------------------------------------------------------------------------
 
 
-def patterns(material: Material, counts: Counts) -> str:
+def patterns(material: Material) -> str:
     names = [f["name"] for f in material.summary["fields"]]
     found = _by_pattern(material, names)
-    shown, others = _largest(found, counts)
+    shown, others = found[:_PATTERNS], found[_PATTERNS:]
     sampled = material.pairs is not None
     heads = [*names, "Weight", *(["Candidates", "Expected links"] if sampled else []), "Links"]
 
     def tail(rows: Sequence[dict[str, Any]]) -> list[Number]:
         totals = [sum(r[key] for r in rows) for key in ("pairs", "expected", "links")]
-        cells = [_counted(n, counts, int(i == 1)) for i, n in enumerate(totals)]
+        cells = [_counted(n, int(i == 1)) for i, n in enumerate(totals)]
         return cells if sampled else cells[2:]
 
     rows: list[list[str | Number]] = [
@@ -252,8 +235,8 @@ def patterns(material: Material, counts: Counts) -> str:
     )
 
 
-def _counted(n: float, counts: Counts, decimals: int) -> Number:
-    return Number(counts(n, decimals), 0 if counts.hides(n) else n)
+def _counted(n: float, decimals: int) -> Number:
+    return Number(counted(n, decimals), n)
 
 
 def _by_pattern(material: Material, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -299,27 +282,16 @@ def _grouped(rows: pa.Table, keys: Sequence[str]) -> dict[tuple[int, ...], dict[
     }
 
 
-def _largest(
-    found: list[dict[str, Any]], counts: Counts
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The patterns to list and those to sum up; one that is hidden is never summed up alone."""
-    n = sum(not counts.hides(r["pairs"]) for r in found)
-    n = min(n, _PATTERNS)
-    if counts.least and len(found) - n == 1:
-        n -= 1
-    return found[:n], found[n:]
-
-
 # --- prior ------------------------------------------------------------------------------------
 
 
-def prior(material: Material, counts: Counts) -> str:
+def prior(material: Material) -> str:
     s = material.summary
-    parts = [paragraph(_prior_in_words(s, counts)), _path(material, counts)]
+    parts = [paragraph(_prior_in_words(s)), _path(material)]
     point = s["point_estimate"]
     best = point["objective"]
     rows = [
-        [Number(counts(m["n_links"])), Number(f"{m['objective'] - best:,.1f}".replace("-", "−"))]
+        [Number(counted(m["n_links"])), Number(f"{m['objective'] - best:,.1f}".replace("-", "−"))]
         for m in point["modes"][:10]
     ]
     n = len(point["modes"])
@@ -336,7 +308,7 @@ def prior(material: Material, counts: Counts) -> str:
     return section("prior", "The prior: what a link costs", *parts)
 
 
-def _path(material: Material, counts: Counts) -> str:
+def _path(material: Material) -> str:
     p = material.path
     if p is None:
         many = material.summary["n_pairs"] > FEW_PAIRS
@@ -345,8 +317,6 @@ def _path(material: Material, counts: Counts) -> str:
             f"The path of links over θ is left out, as {why}: penalty_path and plots.path draw it.",
             "aside",
         )
-    if counts.hides(int(p.n_links.min())):
-        return ""
     up, down = (np.array([m.n_links for m in side], float) for side in (p.up, p.down))
     dependent = material.summary["structure"]["name"] != "independent"
     return figure(
@@ -358,7 +328,7 @@ def _path(material: Material, counts: Counts) -> str:
     )
 
 
-def _prior_in_words(s: dict[str, Any], counts: Counts) -> str:
+def _prior_in_words(s: dict[str, Any]) -> str:
     theta, given = s["theta"], s["prior"]
     cost = f"θ = {theta:.2f} ({theta / LOG2:.1f} bits)"
     meaning = (
@@ -369,7 +339,7 @@ def _prior_in_words(s: dict[str, Any], counts: Counts) -> str:
         return f"Each link costs {cost}, as set.{meaning}"
     alpha, beta = given["alpha"], given["beta"]
     flat = (
-        f", flat: any number of links from 0 to {counts(min(s['n_a'], s['n_b']))} was as likely "
+        f", flat: any number of links from 0 to {counted(min(s['n_a'], s['n_b']))} was as likely "
         "before the data"
         if alpha == beta == 1
         else f", with a mean of {alpha / (alpha + beta):.0%}"
@@ -383,16 +353,16 @@ def _prior_in_words(s: dict[str, Any], counts: Counts) -> str:
 # --- how to repeat it -------------------------------------------------------------------------
 
 
-def provenance(material: Material, counts: Counts) -> str:
+def provenance(material: Material, counts: Callable[[float], str] = counted) -> str:
     s = material.summary
     inputs = "".join(
-        tag("h3", escape(f"{side}: {i['label']}"))
+        tag("h3", escape(f"{side}: {name}"))
         + paragraph(
             f"{counts(i['records'])} records, {i['kind']}"
             + (f"; {counts(i['quarantined'])} rows set aside" if i["quarantined"] else "")
         )
         + tag("p", escape(f"SHA-256 {i['sha256'] or 'not known: a table, not a file'}"), cls="hash")
-        for side, i in zip("AB", s["inputs"], strict=True)
+        for side, name, i in zip("AB", file_names(s), s["inputs"], strict=True)
     )
     versions = ", ".join(f"{name} {number}" for name, number in s["versions"].items())
     seconds = ", ".join(f"{name} {t:.1f}" for name, t in s["seconds"].items())

@@ -10,8 +10,7 @@ import pyarrow as pa
 from bayeslink.data.id_pairs import among
 from bayeslink.inference.diagnostics import Diagnostic, verdict
 from bayeslink.report import charts, curves
-from bayeslink.report.charts import Counts
-from bayeslink.report.markup import Number, figure, menu, notes, paragraph, section, table
+from bayeslink.report.markup import Number, counted, figure, menu, notes, paragraph, section, table
 from bayeslink.report.material import Material
 from bayeslink.report.sections import LOG2
 
@@ -19,18 +18,18 @@ _TRACED = 6  # quantities whose draws are shown
 _LISTED = 8
 
 
-def threshold(material: Material, counts: Counts) -> str:
+def threshold(material: Material) -> str:
     s = material.summary
-    why = "" if counts.least else f" ({s['w0_why']})"  # it may contain counts
+    why = f" ({s['w0_why']})"
     if not s["restricted"]:
         words = (
-            f"Every pair in scope could be a link. {counts(s['candidates'])} pairs were drawn in "
+            f"Every pair in scope could be a link. {counted(s['candidates'])} pairs were drawn in "
             "every sweep"
         )
         if s["listed"] > s["candidates"] or s["listed"] < s["n_pairs"]:
             words += (
                 f"{why}, all others now and then, by births and deaths of single links: "
-                f"they hold about {counts(s['links_elsewhere'], 1)} links"
+                f"they hold about {counted(s['links_elsewhere'], 1)} links"
             )
         words += "."
     elif s["w0"] is None:
@@ -38,30 +37,28 @@ def threshold(material: Material, counts: Counts) -> str:
     else:
         words = (
             f"Only pairs with a weight above w0 = {s['w0']:.2f} ({s['w0'] / LOG2:.1f} bits) could "
-            f"be links in the sampling{why}: {counts(s['candidates'])} of "
-            f"{counts(s['n_pairs'])} pairs in scope. The others have probability 0 here, which is "
+            f"be links in the sampling{why}: {counted(s['candidates'])} of "
+            f"{counted(s['n_pairs'])} pairs in scope. The others have probability 0 here, which is "
             "an approximation; they still count towards u. By the weights of the point estimate, "
-            f"about {counts(s['links_outside'], 1)} links are expected among them."
+            f"about {counted(s['links_outside'], 1)} links are expected among them."
         )
     if s["known_links"]:
-        words += f" {counts(s['known_links'])} links were known."
+        words += f" {counted(s['known_links'])} links were known."
     return section("w0", "Which pairs were drawn", paragraph(words))
 
 
-def blocks(material: Material, counts: Counts) -> str:
+def blocks(material: Material) -> str:
     s, pairs = material.summary, material.pairs
     assert pairs is not None
     sizes = np.bincount(pairs["block"].drop_null().to_numpy(), minlength=s["blocks"])
     drawn = s["blocks_drawn"]
     words = (
         "Candidate pairs that share a record, directly or through others, form a post-hoc block. "
-        f"There are {counts(s['blocks'])}, the largest of {counts(s['largest_block'])} pairs. "
-        f"{counts(drawn.get('single', 0))} hold a single pair, {counts(drawn.get('joint', 0))} "
-        f"were drawn from the list of their matchings, {counts(drawn.get('large', 0))} by moves."
+        f"There are {counted(s['blocks'])}, the largest of {counted(s['largest_block'])} pairs. "
+        f"{counted(drawn.get('single', 0))} hold a single pair, {counted(drawn.get('joint', 0))} "
+        f"were drawn from the list of their matchings, {counted(drawn.get('large', 0))} by moves."
     )
-    chart = charts.tally(
-        "Post-hoc blocks by size", charts.block_sizes(sizes[sizes > 0]), "blocks", counts
-    )
+    chart = charts.tally("Post-hoc blocks by size", charts.block_sizes(sizes[sizes > 0]), "blocks")
     return section(
         "blocks",
         "Post-hoc blocks",
@@ -70,16 +67,14 @@ def blocks(material: Material, counts: Counts) -> str:
     )
 
 
-def number_of_links(material: Material, counts: Counts) -> str:
+def number_of_links(material: Material) -> str:
     s, draws = material.summary, material.chains("links")
     low, high = s["links_interval"]
     words = (
-        f"The number of links L, that is of records in both files, is {counts(s['links_mean'])} on "
-        f"average and lies between {counts(low)} and {counts(high)} with 95 % probability, given "
-        "the model, the prior and the candidate pairs."
+        f"The number of links L, that is of records in both files, is {counted(s['links_mean'])} "
+        f"on average and lies between {counted(low)} and {counted(high)} with 95 % probability, "
+        "given the model, the prior and the candidate pairs."
     )
-    if counts.hides(int(draws.min())):
-        return section("posterior", "The number of links", paragraph(words))
     chart = curves.links(draws, (low, high), decided=s["n_links"])
     return section(
         "posterior",
@@ -94,12 +89,12 @@ def number_of_links(material: Material, counts: Counts) -> str:
     )
 
 
-def probabilities(material: Material, counts: Counts, truth: pa.Table | None) -> str:
+def probabilities(material: Material, truth: pa.Table | None) -> str:
     pairs = material.pairs
     assert pairs is not None
     p = pairs["link_probability"].to_numpy()
     chart = charts.tally(
-        "Candidate pairs by link probability", charts.probability_classes(p), "pairs", counts
+        "Candidate pairs by link probability", charts.probability_classes(p), "pairs"
     )
     parts = [
         paragraph(
@@ -116,7 +111,7 @@ def probabilities(material: Material, counts: Counts, truth: pa.Table | None) ->
         groups = curves.reliability(p, among(pairs, truth))
         parts.append(
             figure(
-                curves.calibration(groups, counts),
+                curves.calibration(groups),
                 "Pairs of similar probability: the share that are true, with its 95 % interval. On "
                 "the dashed diagonal, probabilities mean what they say.",
                 name="calibration",
@@ -125,13 +120,12 @@ def probabilities(material: Material, counts: Counts, truth: pa.Table | None) ->
     return section("probabilities", "Link probabilities", *parts)
 
 
-def diagnostics(material: Material, counts: Counts) -> str:
+def diagnostics(material: Material) -> str:
     s = material.summary
     found = [Diagnostic(**row) for row in s["diagnostics"]]
     worst = sorted(found[2:], key=lambda d: -(d.rhat or 0))
     listed = [*found[:2], *worst[: _LISTED - 2]]
-    hidden = counts.hides(int(material.chains("links").min()))
-    traced = [d.name for d in listed[:_TRACED] if not (hidden and d.name == "links")]
+    traced = [d.name for d in listed[:_TRACED]]
     figures = "".join(
         figure(
             curves.trace(_spoken(name), material.chains(name)),
@@ -142,7 +136,7 @@ def diagnostics(material: Material, counts: Counts) -> str:
         )
         for i, name in enumerate(traced)
     )
-    rows = [_diagnostic_row(d) for d in listed if not (hidden and d.name == "links")]
+    rows = [_diagnostic_row(d) for d in listed]
     heads = ["Quantity", "Mean", "SD", "R-hat", "Independent draws", "Verdict"]
     return section(
         "diagnostics",

@@ -30,7 +30,7 @@ from bayeslink.judging.judgements import FILE, LINK, NONLINK, Judgements, Pair, 
 from bayeslink.judging.labels import read_labels
 from bayeslink.pairs.source import Floats, Ints
 from bayeslink.results.audit_sample import BEST, fingerprint
-from bayeslink.results.store import read_summary
+from bayeslink.results.reading import read_summary
 
 _DRAWS = 20_000
 _HELP = 10.0

@@ -14,7 +14,7 @@ from bayeslink.errors import InputError, SettingsError
 from bayeslink.pairs.source import Floats, Ints
 from bayeslink.results.audit import JudgedStratum, Quality, evaluate_sample, quality_of
 from bayeslink.results.audit_sample import Part, drawable, numbers, parts_of
-from bayeslink.results.store import read_summary
+from bayeslink.results.reading import read_summary
 
 SIZES = (100, 200, 300, 500, 1000)
 _MOST = 20_000  # pairs that anyone may judge

@@ -25,7 +25,7 @@ from bayeslink.errors import InputError, SettingsError
 from bayeslink.judging.judgements import FILE, Judgements, Sample, Stratum
 from bayeslink.pairs.source import Floats, Ints
 from bayeslink.results.reach import NEAR, RECORDS
-from bayeslink.results.store import read_table
+from bayeslink.results.reading import read_table, table_bytes
 
 SURE = 0.99  # divides the links
 EDGES = (0.1, NEAR, 0.001)  # divide the pairs not linked; none is drawn from below
@@ -75,9 +75,8 @@ def fingerprint(directory: Path) -> str:
     """Hash of a run's candidate pairs and links: a sample is of one run only."""
     digest = hashlib.sha256()
     for name in ("pairs", "links"):
-        if (path := directory / f"{name}.parquet").exists():  # a point estimate has no pairs
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+        if (directory / f"{name}.parquet").exists():  # a point estimate has no pairs
+            digest.update(hashlib.sha256(table_bytes(directory, name)).digest())
     return digest.hexdigest()
 
 
@@ -91,8 +90,8 @@ def stratified(
     run: str = "",
 ) -> Sample:
     """A stratified random sample of a run's pairs, from its tables."""
-    if not (isinstance(size, Integral) and size >= 1):
-        raise SettingsError(f"size must be a whole number from 1 up, got {size!r}.")
+    if not (isinstance(size, Integral) and 1 <= size < 2**31):
+        raise SettingsError(f"size must be a whole number from 1 up to 2^31, got {size!r}.")
     parts = divide(candidates, links, reach)
     rng = np.random.default_rng(seed)
     drawn = [

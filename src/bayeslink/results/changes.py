@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayeslink.data.id_pairs import SIDES, id_pairs
 from bayeslink.judging.judgements import Pair
-from bayeslink.results.store import read_links, read_summary
+from bayeslink.results.reading import read_links, read_summary
 
 if TYPE_CHECKING:
     from bayeslink.linking.run import Run

@@ -11,6 +11,7 @@ two, with "" (for `id`, []) where a file has none; `missing` is a table then:
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -44,6 +45,7 @@ KEYS: dict[str, tuple[type, ...]] = {
     "skip_lines": (int, list),
     "table": (str, list),
     "quarantine": (str, list),
+    "multiline": (bool, list),
     "structure": (str,),
     "point": (bool,),
     "w0": (int, float),
@@ -220,6 +222,19 @@ def _tidied(path: str) -> str:
         return tidy if os.path.realpath(tidy) == os.path.realpath(path) else os.path.realpath(path)
     except ValueError:  # a NUL, which whoever opens the file will tell
         return path
+
+
+def without_folders(text: str) -> str:
+    """A link.toml whose paths tell the names of files alone, to be shown to others."""
+    try:
+        document = tomlkit.parse(re.sub(r"(?m)^#.*is not UTF-8.*$", "# a path is not UTF-8", text))
+    except tomlkit.exceptions.TOMLKitError as error:
+        raise InputError(
+            f"the run's link.toml is not valid TOML: {error}. Correct it, or link the files again."
+        ) from None
+    for key in set(_PATHS) & document.keys():
+        document[key] = _each(lambda path: re.split(r"[\\/]", path)[-1], plain(document[key]))
+    return tomlkit.dumps(document)
 
 
 def _readable(text: str) -> str:

@@ -17,7 +17,7 @@ from bayeslink.inference.priors import LinkCountPrior, Overlap, Penalty
 from bayeslink.plain import texts
 
 SAMPLING_KEYS = ("structure", "point", "w0", "restricted", "draws", "tune", "chains", "seed")
-READ_KEYS = ("encoding", "delimiter", "skip_lines", "table", "quarantine")
+READ_KEYS = ("encoding", "delimiter", "skip_lines", "table", "quarantine", "multiline")
 TYPE_NAMES = {
     str: "text",
     list: "a list",
@@ -123,7 +123,7 @@ def fields_from(entry: Mapping[str, Any]) -> list[Field]:
         raise SettingsError('each of fields is a table: [[fields]] with column = "…".')
     arguments = dict(entry)
     kind = arguments.pop("compare", "exact")
-    if kind not in COMPARISONS or kind == "custom":
+    if not isinstance(kind, str) or kind not in COMPARISONS or kind == "custom":
         near = get_close_matches(str(kind), COMPARISONS, 1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         allowed = ", ".join(k for k in COMPARISONS if k != "custom")
@@ -199,9 +199,9 @@ def read_options(settings: Mapping[str, Any]) -> tuple[ReadOptions, ReadOptions]
         pair = given if isinstance(given, (list, tuple)) else [given, given]
         if len(pair) != 2:
             raise SettingsError(f"{key} takes one value, or one for A and one for B.")
-        wanted = int if key == "skip_lines" else str
+        wanted = {"skip_lines": int, "multiline": bool}.get(key, str)
         for side, value in zip(sides, pair, strict=True):
-            if not isinstance(value, wanted):
+            if type(value) is not wanted:
                 raise SettingsError(f"{key} must be {TYPE_NAMES[wanted]}, got {value!r}.")
             if value != "":  # none on this side
                 side[key] = value
@@ -269,6 +269,8 @@ def from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
             raise SettingsError(
                 f"--overlap takes two numbers such as 1,1, got {flags['overlap']!r}."
             ) from None
+    if flags["multiline"]:
+        given["multiline"] = True
     if flags["missing"]:
         given["missing"] = list(flags["missing"])
     for key in READ_KEYS:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import platform
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -24,12 +22,15 @@ import pyarrow.parquet as pq
 from bayeslink.comparing.fields import Field
 from bayeslink.data.records import Records, read_records
 from bayeslink.data.spreadsheets import safe_for_spreadsheets
-from bayeslink.errors import InputError, OutputError
+from bayeslink.errors import InputError
 from bayeslink.inference.structure import DEPENDENT
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import LABELS
+from bayeslink.pairs.source import fields_seen
 from bayeslink.results import link_toml
+from bayeslink.results.claim import claim, replacing
 from bayeslink.results.reach import best_pairs
+from bayeslink.results.reading import digest
 from bayeslink.results.settings import link_arguments
 
 if TYPE_CHECKING:
@@ -39,12 +40,18 @@ if TYPE_CHECKING:
 _LIBRARIES = ("bayeslink", "numpy", "scipy", "numba", "rapidfuzz", "pyarrow")
 
 
-def save_run(run: Run, directory: str | Path, *, force: bool = False) -> None:
+def save_run(run: Run, directory: str | Path, *, force: bool = False, shared: bool = False) -> None:
     """Write the run directory: tables as Parquet (the links as CSV too), run.json, link.toml.
 
-    Judgements in a directory that is replaced stay.
+    Judgements in a directory that is replaced stay. Only the owner may read it, unless it is
+    `shared` with the group.
     """
-    with ExitStack() as stack, replacing(directory, force=force) as folder:
+    inputs = run.settings["a"], run.settings["b"]
+    with (
+        ExitStack() as stack,
+        claim(directory, force=force, inputs=inputs) as held,
+        replacing(held.target, force=force, shared=shared) as folder,
+    ):
         tables = {"links": run.table, "parameters": parameter_table(run)}
         if run.posterior is not None:
             tables["pairs"] = run.candidates()
@@ -60,105 +67,32 @@ def save_run(run: Run, directory: str | Path, *, force: bool = False) -> None:
                 pq.write_table(table, file, compression="zstd")
         with (folder / "links.csv").open("wb") as file:
             pyarrow.csv.write_csv(safe_for_spreadsheets(run.table), file)
-        summary = json.dumps(provenance(run), indent=2, default=np.generic.item)
-        (folder / "run.json").write_text(summary + "\n", "utf-8")
-        (folder / "link.toml").write_text(_link_toml(run, Path(directory)), "utf-8")
-        if (judged := Path(directory) / FILE).exists():
+        (folder / "link.toml").write_text(_link_toml(run, held.target), "utf-8")
+        # What is ours, which a later run may replace, and how it was.
+        files = {path.name: digest(path.read_bytes()) for path in sorted(folder.iterdir())}
+        summary = {**provenance(run), "files": files}
+        text = json.dumps(summary, indent=2, default=np.generic.item)
+        (folder / "run.json").write_text(text + "\n", "utf-8")
+        if (judged := held.target / FILE).exists():
             judgements = stack.enter_context(Judgements(judged))
             stack.enter_context(judgements.carried_to(folder / FILE))
 
 
-@contextmanager
-def replacing(directory: str | Path, *, force: bool) -> Iterator[Path]:
-    """A scratch folder that becomes `directory` if all goes well, and vanishes if not.
-
-    An existing directory is refused without `force`; with it, it stays whole until the new one
-    is complete.
-    """
-    target = Path(directory)
-    check_target(target, force=force)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    except OSError as error:
-        raise _cannot_write(target, error) from None
-    try:
-        yield scratch
-        os.chmod(scratch, 0o755)
-        _swap(scratch, target)
-    except OutputError:
-        raise
-    except OSError as error:
-        raise _cannot_write(target, error) from None
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
-def check_target(target: Path, *, force: bool) -> None:
-    """Refuse a directory that is in use, or with `force` one that no run has written."""
-    try:
-        if not target.exists() or (target.is_dir() and not any(target.iterdir())):
-            return
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise _cannot_write(target, error) from None
-    if not force:
-        raise OutputError(
-            f"{target} exists. Nothing was written. Choose another output directory, "
-            "or say --force (force=True) to replace it."
-        )
-    if not is_run(target):
-        raise OutputError(
-            f"{target} exists and is not a bayeslink run directory. Nothing was written. "
-            "Choose another output directory."
-        )
-
-
-def is_run(target: Path) -> bool:
-    """Whether `provenance` wrote the run.json there: another program's may be called the same."""
-    try:
-        found = json.loads((target / "run.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(found, dict) and "bayeslink" in found.get("versions", ())
-
-
-def _swap(scratch: Path, target: Path) -> None:
-    if not target.exists():
-        scratch.rename(target)
-        return
-    aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
-    try:
-        target.rename(aside / "run")
-        scratch.rename(target)
-    except BaseException:  # Ctrl-C, too
-        if not target.exists():
-            (aside / "run").rename(target)
-        raise
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-def _cannot_write(target: Path, error: OSError | ValueError) -> OutputError:
-    reason = getattr(error, "strerror", None) or str(error)
-    return OutputError(
-        f"cannot write {target}: {reason}. What was there is untouched. "
-        "Check the permissions and the space left, or choose another directory."
-    )
-
-
 def parameter_table(run: Run) -> pa.Table:
     """m, u and the weight in bits of each level of each field; intervals where there are draws."""
-    parameters, post = run.parameters, run.posterior
+    parameters, post, seen = run.parameters, run.posterior, fields_seen(run.pairs)
     bounds = np.full((2, 2, *parameters.m.shape), np.nan)  # of m and u: lower, upper
     if post is not None:
         bounds = np.array([np.quantile(x, (0.025, 0.975), axis=(0, 1)) for x in (post.m, post.u)])
     rows: list[dict[str, Any]] = []
     for j, field in enumerate(run.pairs.fields):
         for level, label in enumerate(field.labels, 1):
-            m, u = float(parameters.m[j, level]), float(parameters.u[j, level])
+            u = float(parameters.u[j, level])
+            m = float(parameters.m[j, level]) if seen[j] else u  # priors alone tell nothing
             row = {"field": field.name, "level": level, "label": label, "m": m, "u": u}
             row["match_weight"] = math.log2(m) - math.log2(u)
-            for name, (lower, upper) in zip("mu", bounds[:, :, j, level], strict=True):
+            of_both = bounds[:, :, j, level] if seen[j] else bounds[[1, 1], :, j, level]
+            for name, (lower, upper) in zip("mu", of_both, strict=True):
                 row[f"{name}_lower"] = None if math.isnan(lower) else float(lower)
                 row[f"{name}_upper"] = None if math.isnan(upper) else float(upper)
             rows.append(row)
@@ -242,33 +176,8 @@ def provenance(run: Run) -> dict[str, Any]:
 
 def _link_toml(run: Run, target: Path) -> str:
     """The link.toml of a run, for the directory that it will be in."""
-    folder = os.path.join(os.path.realpath(target.parent), target.name)
-    labels = None if run.labels is None else os.path.join(folder, LABELS)
-    return link_toml.dump({**run.settings, "labels": labels}, folder)
-
-
-def read_links(directory: Path) -> pa.Table:
-    """The links of a run directory."""
-    return read_table(directory, "links")
-
-
-def read_table(directory: Path, name: str) -> pa.Table:
-    """One of the tables of a run directory."""
-    path = directory / f"{name}.parquet"
-    try:
-        with path.open("rb") as file:
-            return pq.read_table(file)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise _no_run(path, error) from None
-
-
-def read_summary(directory: Path) -> dict[str, Any]:
-    """The run.json of a run directory."""
-    path = directory / "run.json"
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise _no_run(path, error) from None
+    labels = None if run.labels is None else str(target / LABELS)
+    return link_toml.dump({**run.settings, "labels": labels}, target)
 
 
 @contextmanager
@@ -310,13 +219,6 @@ def read_inputs(arguments: Mapping[str, Any], fields: Sequence[Field]) -> tuple[
                 )
             )
     return found[0], found[1]
-
-
-def _no_run(path: Path, error: Exception) -> InputError:
-    return InputError(
-        f"cannot read {path}: {str(error).splitlines()[0]}. "
-        "Give the directory that `bayeslink link -o` wrote."
-    )
 
 
 def read_truth(path: Path) -> pa.Table:

@@ -19,7 +19,7 @@ from bayeslink.data.records import Records
 from bayeslink.errors import InputError
 from bayeslink.judging.judgements import Pair
 from bayeslink.pairs.source import Ints
-from bayeslink.results import link_toml, store
+from bayeslink.results import link_toml, reading, store
 from bayeslink.results.audit_sample import fingerprint, read_reach
 from bayeslink.results.settings import link_arguments
 from bayeslink.review.cases import Cases, find_cases
@@ -104,8 +104,8 @@ def open_run(folder: Path, show: Sequence[str] = ()) -> Material:
         Columns of both files to be seen beside the fields compared; COLUMN_A=COLUMN_B where their
         names differ.
     """
-    summary = store.read_summary(folder)
-    if not isinstance(summary, dict) or "chains" not in summary:
+    summary = reading.read_summary(folder)
+    if "chains" not in summary:
         raise InputError(
             f"{folder} has no link probabilities, so no case is worth more than another. "
             "Give the directory of a run made without --point."
@@ -114,8 +114,8 @@ def open_run(folder: Path, show: Sequence[str] = ()) -> Material:
     fields, further = arguments["fields"], _further(arguments, show)
     records = store.read_inputs(arguments, (*fields, *further))
     _check_unchanged(records, summary)
-    candidates = _with_reach(folder, store.read_table(folder, "pairs"))
-    parameters = store.read_table(folder, "parameters")
+    candidates = _with_reach(folder, reading.read_table(folder, "pairs"))
+    parameters = reading.read_table(folder, "parameters")
     return Material(
         folder=folder,
         fingerprint=fingerprint(folder),
@@ -128,7 +128,7 @@ def open_run(folder: Path, show: Sequence[str] = ()) -> Material:
             (row["field"], row["level"]): (row["label"], row["match_weight"])
             for row in parameters.to_pylist()
         },
-        cases=find_cases(candidates, store.read_links(folder)),
+        cases=find_cases(candidates, reading.read_links(folder)),
     )
 
 

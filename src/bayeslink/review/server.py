@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import unicodedata
@@ -17,12 +18,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from bayeslink.errors import BayeslinkError, SettingsError
+from bayeslink.errors import BayeslinkError, OutputError, SettingsError
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import as_csv, as_parquet, label_table
 from bayeslink.review.desk import Desk, UnknownCaseError
 from bayeslink.review.gate import Gate
 from bayeslink.review.material import Material
+from bayeslink.review.patience import SECONDS, ImpatientProtocol
 from bayeslink.review.rerun import Rerun
 
 HOST = "127.0.0.1"
@@ -67,7 +69,7 @@ def serve(
         ready(*(f"http://{HOST}:{port}/?token={t}" for t in (gate.token, gate.token_for_once)))
         config = uvicorn.Config(
             gate,
-            http="h11",
+            http=ImpatientProtocol,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -161,10 +163,14 @@ def _told(act: Callable[[dict[str, Any]], Any]) -> Callable[[Request], Any]:
 
     async def endpoint(request: Request) -> Response:
         body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _LONGEST_BODY:
-                return JSONResponse({"error": "too much was sent."}, 413)
+        try:
+            async with asyncio.timeout(SECONDS):
+                async for chunk in request.stream():
+                    body += chunk
+                    if len(body) > _LONGEST_BODY:
+                        return JSONResponse({"error": "too much was sent."}, 413)
+        except TimeoutError:
+            return JSONResponse({"error": "the rest of the request did not come."}, 408)
         try:
             given = json.loads(body)
         except (ValueError, RecursionError):
@@ -181,6 +187,8 @@ def _respond(act: Callable[[], Any]) -> Response:
         answer = act()
     except UnknownCaseError as error:
         return JSONResponse({"error": str(error)}, 404)
+    except OutputError as error:  # such as a database that another process has locked
+        return JSONResponse({"error": str(error)}, 503)
     except BayeslinkError as error:
         return JSONResponse({"error": str(error)}, 400)
     return answer if isinstance(answer, Response) else JSONResponse(answer)

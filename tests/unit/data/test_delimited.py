@@ -55,7 +55,7 @@ def test_2_wrong_column_lists_columns_and_the_nearest(write):
 
 def test_2_at_most_twenty_columns_are_listed(write):
     header = ",".join(["id", *(f"c{k}" for k in range(50))])
-    message = refused(write(f"{header}\n"), ["zzz"])
+    message = refused(write(f"{header}\n1\n"), ["zzz"])
     assert "'c18', ..." in message
     assert "'c19'" not in message
 

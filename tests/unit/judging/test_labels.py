@@ -15,7 +15,7 @@ from bayeslink.cli import main
 from bayeslink.errors import InputError, OutputError, SettingsError
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import known_pairs, label_table
-from bayeslink.results import store
+from bayeslink.results import claim, reading, store
 
 FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("dob")]
 SHORT = {"draws": 60, "tune": 20, "w0": 0.0}
@@ -314,7 +314,7 @@ def test_the_runs_own_links_can_be_given_as_known(files, linked):
     folder, *_ = linked
     review = pairs_of(folder, "review")
     run = bl.link(
-        files / "a.csv", files / "b.csv", FIELDS, known_links=store.read_links(folder), **SHORT
+        files / "a.csv", files / "b.csv", FIELDS, known_links=reading.read_links(folder), **SHORT
     )
     assert review
     assert {(r["id_a"], r["id_b"]) for r in run.labels.to_pylist()} == pairs_of(folder)
@@ -401,14 +401,14 @@ def test_replacing_a_run_keeps_its_judgements(judged):
     assert not [path for path in judged.parent.iterdir() if path.name.startswith(".")]
 
 
-@pytest.mark.parametrize("fails", ["_swap", "parameter_table"])
+@pytest.mark.parametrize("fails", [(claim, "_exchange"), (store, "parameter_table")])
 def test_a_failed_write_leaves_run_and_judgements_alone(judged, monkeypatch, fails):
     """When the last step fails, and when an early one does."""
 
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store, fails, fail)
+    monkeypatch.setattr(*fails, fail)
     before = {path.name: path.read_bytes() for path in judged.iterdir()}
     cli("link", "--config", judged / "link.toml", "-o", judged, "--force", code=4)
     assert {path.name: path.read_bytes() for path in judged.iterdir()} == before
@@ -426,10 +426,11 @@ def test_a_swap_that_fails_half_way_leaves_run_and_judgements_alone(
     rename = type(judged).rename
 
     def fail_once(path, target):
-        if path.name.startswith(f".{judged.name}.") and target == judged:
+        if path.name == "new" and target == judged:
             raise failure
         return rename(path, target)
 
+    monkeypatch.setattr(claim, "_exchange", lambda one, other: False)
     monkeypatch.setattr(type(judged), "rename", fail_once)
     before = {path.name: path.read_bytes() for path in judged.iterdir()}
     cli("link", "--config", judged / "link.toml", "-o", judged, "--force", code=code)

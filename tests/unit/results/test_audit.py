@@ -14,7 +14,7 @@ from bayeslink.cli import main
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.judging.judgements import FILE, Judgements, Sample, Stratum
 from bayeslink.results import audit, audit_sample
-from bayeslink.results.store import read_links, read_summary
+from bayeslink.results.reading import read_links, read_summary
 
 FEWER_DRAWS = 4000  # where intervals are computed hundreds of times
 ALARM = 1e-4  # chance that a right estimator fails; seeds are fixed

@@ -1,0 +1,322 @@
+"""What is read back from a run directory, checked: the one place where that is done.
+
+A directory may be damaged, edited by hand, of another version or made by somebody else. Here it is
+read whole or refused in one line that names the file and what to do; whoever reads on can rely on
+every key of run.json and every column of the tables.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bayeslink import __version__
+from bayeslink.errors import InputError
+from bayeslink.results.checked import (
+    NotAsWrittenError,
+    either,
+    flag,
+    listed,
+    mapped,
+    maybe,
+    number,
+    one_of,
+    record,
+    share,
+    text,
+    whole,
+)
+
+_LARGEST = 2**28  # bytes of a run.json
+_FIELD = record(
+    name=text,
+    comparison=text,
+    levels=listed(text),
+    pairs_by_level=listed(share),
+    distinct=listed(whole, 2),
+    missing=listed(whole, 2),
+    invalid=listed(whole, 2),
+)
+_STRUCTURE = record(
+    {
+        "wrong_fields": listed(listed(share)),
+        "wrong_odds": mapped(share),
+        "levels": mapped(listed(share)),
+    },
+    name=one_of("dependent", "independent"),
+    certain_links=whole,
+    certain_nonlinks=whole,
+    dependences=listed(
+        record(field=text, on=text, strength=number, gain=number, u=listed(listed(share)))
+    ),
+)
+_FIT = record(
+    fits=flag,
+    warnings=listed(text),
+    wrong_fields=listed(record(wrong=whole, observed=share, expected=share)),
+    together=listed(
+        record(fields=listed(whole, 2), observed=share, expected=share, independent=share)
+    ),
+)
+_DIAGNOSTIC = record(
+    name=text,
+    status=text,
+    **dict.fromkeys(("mean", "sd"), number),
+    **dict.fromkeys(("low", "high", "rhat", "ess", "mcse"), maybe(number)),
+)
+_SUMMARY = record(
+    {"files": either(listed(text), mapped(text))},
+    **dict.fromkeys(("n_a", "n_b", "n_pairs", "n_links"), whole),
+    theta=number,
+    prior=either(
+        record(kind=one_of("penalty"), theta=number),
+        record(kind=one_of("overlap"), alpha=number, beta=number),
+    ),
+    structure=_STRUCTURE,
+    fit=_FIT,
+    point_estimate=record(
+        n_links=whole, objective=number, modes=listed(record(n_links=whole, objective=number))
+    ),
+    diagnostics=listed(_DIAGNOSTIC),
+    versions=mapped(text),
+    inputs=listed(
+        record(label=text, kind=text, sha256=maybe(text), records=whole, quarantined=whole), 2
+    ),
+    fields=listed(_FIELD),
+    seconds=mapped(number),
+    warnings=listed(text),
+    **dict.fromkeys(("created", "python", "platform"), text),
+)
+_SAMPLED = record(  # beside that, of a run with draws
+    **dict.fromkeys(
+        ("links_mean", "expected_false_links", "links_outside", "links_elsewhere"), number
+    ),
+    **dict.fromkeys(
+        ("review_records", "candidates", "listed", "known_links", "blocks", "largest_block"), whole
+    ),
+    **dict.fromkeys(("chains", "draws", "tune", "kept_every"), whole),
+    links_interval=listed(whole, 2),
+    restricted=flag,
+    w0=maybe(number),
+    w0_why=text,
+    blocks_drawn=mapped(whole),
+)
+
+
+def read_summary(directory: Path) -> dict[str, Any]:
+    """The run.json of a run directory."""
+    path = Path(directory) / "run.json"
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise ValueError("it is far larger than any that bayeslink writes")
+        summary = json.loads(path.read_text("utf-8"), parse_constant=_no_number)
+    except RecursionError:
+        raise _cannot_read(path, "it is no run.json") from None
+    except (OSError, ValueError) as error:
+        raise _cannot_read(path, _reason(error)) from None
+    versions = summary.get("versions") if isinstance(summary, dict) else None
+    if not isinstance(versions, dict) or "bayeslink" not in versions:
+        raise _cannot_read(path, "it was not written by bayeslink")
+    try:
+        _SUMMARY(summary, "")
+        if "chains" in summary:
+            _SAMPLED(summary, "")
+        _check_fields(summary)
+    except NotAsWrittenError as error:
+        raise _not_as_written(path, str(error), summary) from None
+    return summary
+
+
+def read_links(directory: Path) -> pa.Table:
+    """The links of a run directory."""
+    return read_table(directory, "links")
+
+
+def read_table(directory: Path, name: str) -> pa.Table:
+    """One of the tables of a run directory."""
+    summary, path = read_summary(directory), Path(directory) / f"{name}.parquet"
+    content = table_bytes(directory, name)
+    try:
+        table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
+        table.validate(full=True)
+    except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
+        raise _cannot_read(path, _reason(error)) from None
+    told = summary.get("files")
+    if isinstance(told, dict) and told.get(path.name) not in (None, digest(content)):
+        raise _cannot_read(path, "it is not as the run wrote it")
+    try:
+        _check_table(table, name, summary)
+    except NotAsWrittenError as error:
+        raise _not_as_written(path, str(error), summary) from None
+    return table
+
+
+def table_bytes(directory: Path, name: str) -> bytes:
+    """One of the tables as it lies there."""
+    path = Path(directory) / f"{name}.parquet"
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _cannot_read(path, _reason(error)) from None
+
+
+def digest(content: bytes) -> str:
+    """What run.json tells of the bytes of a file."""
+    return hashlib.sha256(content).hexdigest()
+
+
+# --- run.json ---------------------------------------------------------------------------------
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"it holds {word}")
+
+
+def _check_fields(summary: Mapping[str, Any]) -> None:
+    """What has to agree with the fields."""
+    levels = {f["name"]: len(f["levels"]) for f in summary["fields"]}
+    structure = summary["structure"]
+    holds = {
+        "fields": 0 < len(levels) == len(summary["fields"]),
+        "fields.pairs_by_level": all(
+            len(f["pairs_by_level"]) == levels[f["name"]] + 1 for f in summary["fields"]
+        ),
+        "fit.together": all(max(t["fields"]) < len(levels) for t in summary["fit"]["together"]),
+        "structure.dependences": all(
+            d["field"] in levels
+            and d["on"] in levels
+            and len(d["u"]) == levels[d["on"]] + 1
+            and {*map(len, d["u"])} == {levels[d["field"]]}
+            for d in structure["dependences"]
+        ),
+    }
+    if "wrong_odds" in structure:
+        made = structure.get("levels", {})
+        holds["structure.wrong_odds"] = levels.keys() <= structure["wrong_odds"].keys()
+        holds["structure.levels"] = all(len(made.get(f, ())) == n for f, n in levels.items())
+        wrong = [len(row) for row in structure.get("wrong_fields", ())]
+        holds["structure.wrong_fields"] = wrong == [*range(len(levels) + 1, 0, -1)]
+    if "chains" in summary:
+        low, high = summary["links_interval"]
+        holds["links_interval"] = low <= high
+        holds["diagnostics"] = len(summary["diagnostics"]) >= 2
+        holds["chains"] = summary["chains"] > 0 and summary["draws"] > 0
+    for where, held in holds.items():
+        if not held:
+            raise NotAsWrittenError(where)
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+
+def _check_table(table: pa.Table, name: str, summary: Mapping[str, Any]) -> None:
+    n_levels = {f["name"]: len(f["levels"]) for f in summary["fields"]}
+    if name in ("links", "pairs", "reach"):
+        for side in ("id_a", "id_b"):
+            _text(table, side)
+        _number(table, "link_probability", 0, 1, nulls=name == "links" and "chains" not in summary)
+        _number(table, "match_weight")
+        for field, n in n_levels.items():
+            _number(table, f"gamma_{field}", 0, n, whole=True)
+    if name == "links":
+        _text(table, "decision", {"link", "review"})
+    elif name in ("pairs", "reach"):
+        _number(table, "mc_error", 0)
+        _number(table, "block", 0, summary["blocks"] - 1, whole=True, nulls=True)
+    if name == "reach" and not (table.schema.metadata or {}).get(b"records", b"").isdigit():
+        raise NotAsWrittenError("the number of records")
+    if name == "parameters":
+        _check_parameters(table, n_levels)
+    if name == "draws":
+        _check_draws(table, summary)
+
+
+def _check_parameters(table: pa.Table, n_levels: Mapping[str, int]) -> None:
+    for column in ("field", "label"):
+        _text(table, column)
+    _number(table, "level", 1, whole=True)
+    for column in ("m", "u"):
+        _number(table, column, 0, 1)
+        for end in ("lower", "upper"):
+            _number(table, f"{column}_{end}", nulls=True)
+    _number(table, "match_weight")
+    rows = zip(table["field"].to_pylist(), table["level"].to_pylist(), strict=True)
+    if [*rows] != [(name, level + 1) for name, n in n_levels.items() for level in range(n)]:
+        raise NotAsWrittenError("fields and levels")
+
+
+def _check_draws(table: pa.Table, summary: Mapping[str, Any]) -> None:
+    if len(table) != summary["chains"] * summary["draws"]:
+        raise NotAsWrittenError("the number of draws")
+    for column in ("chain", "draw", "links"):
+        _number(table, column, 0, whole=True)
+    for one in summary["diagnostics"]:
+        _number(table, one["name"])
+
+
+def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
+    if table.column_names.count(name) != 1:
+        raise NotAsWrittenError(f"column {name}")
+    return table[name]
+
+
+def _text(table: pa.Table, name: str, allowed: set[str] | None = None) -> None:
+    column = _column(table, name)
+    kind = column.type
+    holds = (pa.types.is_string(kind) or pa.types.is_large_string(kind)) and not column.null_count
+    if not holds or (allowed is not None and not {*column.unique().to_pylist()} <= allowed):
+        raise NotAsWrittenError(f"column {name}")
+
+
+def _number(
+    table: pa.Table,
+    name: str,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    whole: bool = False,
+    nulls: bool = False,
+) -> None:
+    column = _column(table, name)
+    kind = column.type
+    holds = pa.types.is_integer(kind) or (pa.types.is_floating(kind) and not whole)
+    holds = holds and (nulls or not column.null_count)
+    if holds and column.null_count < len(column):
+        ends = pc.min_max(column).as_py()
+        holds = ends["min"] == ends["min"] and (low is None or ends["min"] >= low - 1e-9)
+        holds = holds and (high is None or ends["max"] <= high + 1e-9)
+        if pa.types.is_floating(kind):
+            holds = holds and not pc.any(pc.is_nan(column)).as_py()
+    if not holds:
+        raise NotAsWrittenError(f"column {name}")
+
+
+# --- refusals ---------------------------------------------------------------------------------
+
+
+def _reason(error: BaseException) -> str:
+    told = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return str(told).splitlines()[0].rstrip(".")
+
+
+def _cannot_read(path: Path, reason: str) -> InputError:
+    return InputError(
+        f"cannot read {path}: {reason}. Give the directory that `bayeslink link -o` wrote; if this "
+        "is one, link the files again."
+    )
+
+
+def _not_as_written(path: Path, where: str, summary: Mapping[str, Any]) -> InputError:
+    by = str(summary["versions"]["bayeslink"])[:20]
+    return InputError(
+        f"cannot read {path}: {where} is missing, or not as bayeslink {__version__} writes it. It "
+        f"was damaged, edited, or written by an earlier version of bayeslink ({by}): link the "
+        "files again."
+    )
