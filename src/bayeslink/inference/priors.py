@@ -32,8 +32,8 @@ class Penalty:
         if not isinstance(self.theta, Real) or not abs(self.theta) <= LARGEST:
             raise SettingsError(
                 f"theta must be a finite number within ±{LARGEST:,}, got {self.theta!r}. It is the "
-                "cost of one link in natural-log units; leave it out to have it follow from the overlap "
-                "prior."
+                "cost of one link in natural-log units; leave it out to have it follow from the "
+                "overlap prior."
             )
         object.__setattr__(self, "theta", float(self.theta))
 
