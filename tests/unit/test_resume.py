@@ -40,14 +40,14 @@ def die():
 def save(self, name, arrays, save=Checkpoints.save):
     global count
     count += 1
-    if moment == "before" and count == int(number):
+    if moment == "before" and count >= int(number):
         die()
     save(self, name, arrays)
-    if moment == "after" and count == int(number):
+    if moment == "after" and count >= int(number):
         die()
 
 def put(self, name, content, put=Checkpoints._put):
-    if moment == "within" and name.endswith(".new") and count == int(number):
+    if moment == "within" and name.endswith(".new") and count >= int(number):
         with open(self.folder / f"{name}~", "wb") as file:
             file.write(content[: len(content) // 2])
         die()

@@ -31,9 +31,9 @@ class Penalty:
     def __post_init__(self) -> None:
         if not isinstance(self.theta, Real) or not abs(self.theta) <= LARGEST:
             raise SettingsError(
-                f"theta must be a number within ±{LARGEST:,}, got {self.theta!r}. It is the cost "
-                "of one link in natural-log units; leave it out to have it follow from the overlap "
-                "prior."
+                f"theta must be a finite number within ±{LARGEST:,}, got {self.theta!r}. It is the "
+                "cost of one link in natural-log units; leave it out to have it follow from the "
+                "overlap prior."
             )
         object.__setattr__(self, "theta", float(self.theta))
 
