@@ -166,6 +166,11 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
 @click.option(
     "--explain-plan", is_flag=True, help="Say how all pairs were searched, and why none is missed."
 )
+@click.option(
+    "--no-linked",
+    is_flag=True,
+    help="Leave out the linked file and the records without a link, which hold all columns.",
+)
 @click.option("--config", type=Path, metavar="link.toml", help="Settings from a file; flags win.")
 @click.option("-o", "--output", metavar="OUT", help="Directory for the results.")
 @_force
@@ -176,6 +181,7 @@ def link(
     force: bool,
     as_json: bool,
     explain_plan: bool,
+    no_linked: bool,
     **flags: Any,
 ) -> None:
     """Link the files A and B and write the results to OUT."""
@@ -197,7 +203,7 @@ def link(
         with _removed_on_failure(read.quarantine for read in arguments["read"]):
             run = link_files(**arguments, progress=progress)
             changed = _changes(flags["labels"], config, run)  # first: it may be OUT's own labels
-            run.save(output, force=force)
+            run.save(output, force=force, linked=not no_linked)
     if as_json:
         plan = {"plan": str(run.plan)} if explain_plan else {}
         _print_json(
@@ -521,7 +527,8 @@ def _print_summary(run: Run, output: Path) -> None:
     click.echo("\n".join(run.report_lines()))
     for warning in run.warnings:
         click.echo(f"note: {warning}")
-    click.echo(f"Results in {click.format_filename(output)}: links.csv, run.json and more.")
+    first = "linked.csv" if (output / "linked.csv").exists() else "links.csv"
+    click.echo(f"Results in {click.format_filename(output)}: {first}, run.json and more.")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from bayeslink.data.cell_texts import (
     exact_integers,
     from_pandas,
     no_text,
+    whole_number_type,
     without_dictionary,
 )
 from bayeslink.data.delimited import (
@@ -56,6 +57,7 @@ class Records:
     kind: str
     sha256: str | None
     quarantined: int
+    id_type: str | None  # of whole-number ids, such as "int64"; None: text
     _lines: npt.NDArray[np.int64] | None
 
     def __len__(self) -> int:
@@ -190,6 +192,7 @@ def read_records(
         kind=table.kind,
         sha256=table.sha256,
         quarantined=len(table.misfits),
+        id_type=None if id is None else whole_number_type(table.columns[id]),
         _lines=table.lines,
     )
 
@@ -263,14 +266,11 @@ def _blank(values: pa.Array, options: ReadOptions) -> pa.Array:
 
 def _read_file(path: Path, wanted: Sequence[str], options: ReadOptions, where: str) -> _Table:
     try:
-        head = _head(path, where)
-        if path.suffix.lower() in (".parquet", ".pq") or head.startswith(b"PAR1\x15"):
+        kind = file_kind(path, where)
+        if kind == "parquet":
             return _read_parquet(path, wanted, where)
-        if path.suffix.lower() in (".duckdb", ".ddb") or head[8:12] == b"DUCK":
+        if kind == "duckdb":
             return _read_duckdb(path, wanted, options.table, where)
-        for magic, name in NOT_TEXT.items():
-            if head.startswith(magic):
-                raise InputError(f"{where}: looks like {name}. Export the table as CSV or Parquet.")
         read = read_delimited(
             path,
             wanted,
@@ -285,6 +285,26 @@ def _read_file(path: Path, wanted: Sequence[str], options: ReadOptions, where: s
             f"{where}: cannot be read ({error.strerror}). Check the path and its permissions."
         ) from None
     return _Table("csv", read.columns, len(read.lines), read.sha256, read.lines, (*read.misfits,))
+
+
+def file_kind(path: Path, where: str) -> str:
+    """What a file is, by its name or its first bytes: "parquet", "duckdb" or "csv"."""
+    head = _head(path, where)
+    if path.suffix.lower() in (".parquet", ".pq") or head.startswith(b"PAR1\x15"):
+        return "parquet"
+    if path.suffix.lower() in (".duckdb", ".ddb") or head[8:12] == b"DUCK":
+        return "duckdb"
+    for magic, name in NOT_TEXT.items():
+        if head.startswith(magic):
+            raise InputError(f"{where}: looks like {name}. Export the table as CSV or Parquet.")
+    return "csv"
+
+
+def read_whole(source: Any, options: ReadOptions, where: str) -> dict[str, pa.ChunkedArray]:
+    """All columns of a source other than delimited text, in their own types."""
+    if isinstance(source, str | os.PathLike):
+        return _read_file(Path(source), (), options, where).columns
+    return _read_frame(source, (), where).columns
 
 
 def _head(path: Path, where: str) -> bytes:
@@ -305,7 +325,7 @@ def _read_parquet(path: Path, wanted: Sequence[str], where: str) -> _Table:
         try:
             parquet = pq.ParquetFile(file, page_checksum_verification=True)
             require_columns(parquet.schema_arrow.names, wanted, where)
-            table = parquet.read(columns=list(wanted))
+            table = parquet.read(columns=list(wanted) or None)
         except InputError:
             raise
         except (pa.ArrowException, OSError, ValueError):
@@ -327,7 +347,7 @@ def _read_duckdb(path: Path, wanted: Sequence[str], table: str | None, where: st
         with duckdb.connect(path.absolute(), read_only=True) as connection:
             query = _duckdb_query(connection, table, where)
             require_columns(connection.sql(query).columns, wanted, where)
-            picked = ", ".join(map(_quoted, wanted))
+            picked = ", ".join(map(_quoted, wanted)) or "*"
             read = connection.sql(f"SELECT {picked} FROM ({query})").to_arrow_table()
     except duckdb.Error as error:
         # Messages about names and syntax are safe; one about a failed cast would quote the cell.
@@ -372,7 +392,8 @@ def _read_frame(source: Any, wanted: Sequence[str], where: str) -> _Table:
         return _Table("pandas", columns, len(source))
     if (polars := sys.modules.get("polars")) and isinstance(source, polars.DataFrame):
         require_columns(source.columns, wanted, where)
-        return _arrow(source.select(wanted).to_arrow(), wanted, "polars", where)
+        picked = source.select(wanted) if wanted else source
+        return _arrow(picked.to_arrow(), wanted, "polars", where)
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if not hasattr(source, "__arrow_c_stream__"):
@@ -389,7 +410,7 @@ def _arrow(
     table: pa.Table, wanted: Sequence[str], kind: str, where: str, sha256: str | None = None
 ) -> _Table:
     require_columns(table.column_names, wanted, where)
-    columns = {name: table.column(name) for name in wanted}
+    columns = {name: table.column(name) for name in wanted or table.column_names}
     for name, column in columns.items():
         try:
             column.validate(full=True)

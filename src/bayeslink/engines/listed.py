@@ -62,10 +62,11 @@ class ListedPairs:
         blocks: tuple[Ints, Ints] | None = None,
         cells: tuple[Mapping[str, Sequence[str | None]], ...] | None = None,
         kind: str = "arrow",
+        id_types: tuple[str | None, str | None] = (None, None),
         most: int | None = None,
     ) -> None:
         self.fields: Sequence[Field] = tuple(fields)
-        self.kind = kind
+        self.kind, self.id_types = kind, id_types
         self._ids = pa.array(ids[0], TEXT), pa.array(ids[1], TEXT)
         if blocks is None:
             blocks = np.zeros(self.n_a, np.int64), np.zeros(self.n_b, np.int64)

@@ -61,6 +61,7 @@ class LocalPairs:
         self.open_fields = open_fields(self.dictionaries)
         self.tie_keys = tie_keys(a, b, self.fields)
         kinds = {a.kind, b.kind}
+        self.id_types = (a.id_type, b.id_type)
         self.kind = next((kind for kind in ("pandas", "polars") if kind in kinds), "arrow")
         self.block_of = block_keys(a, b, block)
         self.tables = Tables(self.dictionaries, *self.block_of, self.memory)

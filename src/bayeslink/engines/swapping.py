@@ -73,7 +73,7 @@ class SwappedNames:
         )
         self.scope: Scope = inner.scope
         self.tie_keys = inner.tie_keys
-        self.kind = inner.kind
+        self.kind, self.id_types = inner.kind, inner.id_types
         order = np.argsort(swaps.a.astype(np.int64) * self.n_b + swaps.b)
         a, b = swaps.a[order], swaps.b[order]
         self._usual = self._lifted(inner.levels_of(a, b))  # what the exceptions would be otherwise

@@ -174,6 +174,7 @@ def link(
             *described.warnings, *described.notes, *remarks, *_fit_warnings(fit), *checks.warnings,
             *warnings,
         ),
+        sources=(a, b),
     )  # fmt: skip
 
 

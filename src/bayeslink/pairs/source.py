@@ -132,6 +132,7 @@ class PairSource(Protocol):
     scope: Scope
     tie_keys: tuple[NDArray[np.uint64], NDArray[np.uint64]]  # of each record, free of row order
     kind: str  # of tables that go back to the caller: "pandas", "polars" or "arrow"
+    id_types: tuple[str | None, str | None]  # of whole-number ids, such as "int64"; None: text
 
     @property
     def n_a(self) -> int: ...

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,9 @@ from bayeslink.errors import InputError, OutputError
 from bayeslink.inference.structure import DEPENDENT
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import LABELS
+from bayeslink.pairs.tables import with_own_ids, with_text_ids
 from bayeslink.results import link_toml
+from bayeslink.results.outputs import write_outputs
 from bayeslink.results.reach import best_pairs
 from bayeslink.results.settings import link_arguments
 
@@ -39,12 +42,14 @@ if TYPE_CHECKING:
 _LIBRARIES = ("bayeslink", "numpy", "scipy", "numba", "rapidfuzz", "pyarrow")
 
 
-def save_run(run: Run, directory: str | Path, *, force: bool = False) -> None:
+def save_run(run: Run, directory: str | Path, *, force: bool = False, linked: bool = True) -> None:
     """Write the run directory: tables as Parquet (the links as CSV too), run.json, link.toml.
 
-    Judgements in a directory that is replaced stay.
+    With `linked`, also the linked file and the records without a link. Judgements in a directory
+    that is replaced stay.
     """
     with ExitStack() as stack, replacing(directory, force=force) as folder:
+        own_ids = partial(with_own_ids, types=run.pairs.id_types)
         tables = {"links": run.table, "parameters": parameter_table(run)}
         if run.posterior is not None:
             tables["pairs"] = run.candidates()
@@ -57,10 +62,11 @@ def save_run(run: Run, directory: str | Path, *, force: bool = False) -> None:
         for name, table in tables.items():
             # Arrow takes only UTF-8 paths; Python opens any.
             with (folder / f"{name}.parquet").open("wb") as file:
-                pq.write_table(table, file, compression="zstd")
+                pq.write_table(own_ids(table), file, compression="zstd")
         with (folder / "links.csv").open("wb") as file:
             pyarrow.csv.write_csv(safe_for_spreadsheets(run.table), file)
-        summary = json.dumps(provenance(run), indent=2, default=np.generic.item)
+        remarks = write_outputs(run, folder) if linked else []
+        summary = json.dumps(provenance(run, remarks), indent=2, default=np.generic.item)
         (folder / "run.json").write_text(summary + "\n", "utf-8")
         (folder / "link.toml").write_text(_link_toml(run, Path(directory)), "utf-8")
         if (judged := Path(directory) / FILE).exists():
@@ -213,11 +219,12 @@ def link_draw_table(posterior: Posterior) -> pa.Table:
     return pa.table([pa.array(c[order].astype(np.int32)) for c in columns], names)
 
 
-def provenance(run: Run) -> dict[str, Any]:
+def provenance(run: Run, remarks: Sequence[str] = ()) -> dict[str, Any]:
     """Software, settings, inputs and results: what it takes to repeat and to check the run."""
     described, counts = run.pairs.describe(), run.pairs.level_counts().counts
     return {
         **run.summary(),
+        "warnings": [*run.warnings, *remarks],
         **({"kept_every": run.posterior.kept_every} if run.posterior else {}),
         "diagnostics": [asdict(d) for d in run.posterior.diagnostics()] if run.posterior else [],
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -257,7 +264,7 @@ def read_table(directory: Path, name: str) -> pa.Table:
     path = directory / f"{name}.parquet"
     try:
         with path.open("rb") as file:
-            return pq.read_table(file)
+            return with_text_ids(pq.read_table(file))
     except (OSError, pa.ArrowInvalid) as error:
         raise _no_run(path, error) from None
 

@@ -144,7 +144,7 @@ def test_parameters_have_intervals(run, folder):
 
 def test_a_point_run_has_no_draws(paths, tmp_path):
     run = bl.link(*paths, FIELDS, point=True)
-    run.save(tmp_path / "out")
+    run.save(tmp_path / "out", linked=False)
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {"links.parquet", "links.csv", "parameters.parquet", "run.json", "link.toml"}
     for row in read(tmp_path / "out", "parameters").to_pylist():
