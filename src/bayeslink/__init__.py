@@ -48,6 +48,8 @@ _PUBLIC = {
     "read_labels": "judging.labels",
     "compare": "engines.compare",
     "link": "linking.link",
+    "open_run": "linking.opening",
+    "relink": "linking.opening",
     "evaluate": "results.evaluation",
     "plots": "plots",
     "simulate": "simulation.files",
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
     from bayeslink.inference.sensitivity import sensitivity
     from bayeslink.judging.labels import export_labels, read_labels
     from bayeslink.linking.link import link
+    from bayeslink.linking.opening import open_run, relink
     from bayeslink.results.audit import evaluate_sample
     from bayeslink.results.audit_plan import plan_sample
     from bayeslink.results.audit_sample import draw_sample

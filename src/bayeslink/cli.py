@@ -29,6 +29,8 @@ DEMO_FIELDS = (
     "postcode:exact",
 )
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print a machine-readable summary.")
+_side_a = click.option("--a", metavar="FILE", help="Where input A is now, if it has moved.")
+_side_b = click.option("--b", metavar="FILE", help="Where input B is now, if it has moved.")
 _force = click.option("--force", is_flag=True, help="Replace the output directory if it exists.")
 
 
@@ -171,6 +173,9 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
     is_flag=True,
     help="Leave out the linked file and the records without a link, which hold all columns.",
 )
+@click.option(
+    "--keep-inputs", is_flag=True, help="Copy the inputs to OUT, to repeat the run from it alone."
+)
 @click.option("--config", type=Path, metavar="link.toml", help="Settings from a file; flags win.")
 @click.option("-o", "--output", metavar="OUT", help="Directory for the results.")
 @_force
@@ -182,6 +187,7 @@ def link(
     as_json: bool,
     explain_plan: bool,
     no_linked: bool,
+    keep_inputs: bool,
     **flags: Any,
 ) -> None:
     """Link the files A and B and write the results to OUT."""
@@ -203,7 +209,7 @@ def link(
         with _removed_on_failure(read.quarantine for read in arguments["read"]):
             run = link_files(**arguments, progress=progress)
             changed = _changes(flags["labels"], config, run)  # first: it may be OUT's own labels
-            run.save(output, force=force, linked=not no_linked)
+            run.save(output, force=force, linked=not no_linked, keep_inputs=keep_inputs)
     if as_json:
         plan = {"plan": str(run.plan)} if explain_plan else {}
         _print_json(
@@ -310,13 +316,15 @@ def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -
 @click.argument("run", type=Path)
 @click.argument("id_a")
 @click.argument("id_b")
+@_side_a
+@_side_b
 @_as_json
-def explain(run: Path, id_a: str, id_b: str, as_json: bool) -> None:
+def explain(run: Path, id_a: str, id_b: str, a: str | None, b: str | None, as_json: bool) -> None:
     """Say why the records ID_A and ID_B are linked, or not, in the run directory RUN."""
     with _progress() as progress:
         from bayeslink.linking.saved import explain_saved
 
-        explanation = explain_saved(run, id_a, id_b, progress=progress)
+        explanation = explain_saved(run, id_a, id_b, a=a, b=b, progress=progress)
     if as_json:
         _print_json(dataclasses.asdict(explanation))
     else:
@@ -325,10 +333,53 @@ def explain(run: Path, id_a: str, id_b: str, as_json: bool) -> None:
 
 @main.command()
 @click.argument("run", type=Path)
+@click.option("-o", "--output", required=True, type=Path, metavar="FILE", help=".csv or .parquet")
+@click.option(
+    "--how",
+    default="inner",
+    show_default=True,
+    type=click.Choice(["inner", "left", "right", "outer"]),
+    help="Linked records only, all of A, all of B, or all of both.",
+)
+@click.option("--draws", type=int, metavar="K", help="K versions, each with the links of one draw.")
+@_side_a
+@_side_b
+@_force
+@_as_json
+def join(
+    run: Path,
+    output: Path,
+    how: str,
+    draws: int | None,
+    a: str | None,
+    b: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write the linked file of the run directory RUN: A's columns beside B's.
+
+    With --draws, the versions stand one below the other, numbered in a column `draw`.
+    """
+    with _progress() as progress:
+        from bayeslink.linking.opening import open_run
+        from bayeslink.results.outputs import write_join
+
+        progress("joining the files")
+        rows = write_join(open_run(run, a=a, b=b), output, how=how, draws=draws, force=force)
+    if as_json:
+        _print_json({"output": str(output), "rows": rows})
+    else:
+        click.echo(f"{click.format_filename(output)}: {rows:,} rows.")
+
+
+@main.command()
+@click.argument("run", type=Path)
 @click.option("-o", "--output", type=Path, metavar="FILE", help="[report.html in RUN]")
 @click.option("--truth", type=Path, help="True pairs: CSV or Parquet with id_a and id_b.")
 @click.option("--disclosure", type=int, metavar="K", help="Hide counts below K and all records.")
 @click.option("--no-values", is_flag=True, help="Leave the records' values out of the examples.")
+@_side_a
+@_side_b
 @_as_json
 def report(
     run: Path,
@@ -336,6 +387,8 @@ def report(
     truth: Path | None,
     disclosure: int | None,
     no_values: bool,
+    a: str | None,
+    b: str | None,
     as_json: bool,
 ) -> None:
     """Write the run directory RUN as one HTML file to read, print and pass on."""
@@ -343,7 +396,9 @@ def report(
         from bayeslink.report.page import report as write_report
 
         progress("writing the report")
-        path = write_report(run, output, truth=truth, disclosure=disclosure, values=not no_values)
+        path = write_report(
+            run, output, truth=truth, disclosure=disclosure, values=not no_values, a=a, b=b
+        )
     if as_json:
         _print_json({"report": str(path)})
     else:
@@ -371,6 +426,8 @@ def report(
     help="With --plan: what the interval is of.",
 )
 @click.option("--draw", type=int, metavar="N", help="First draw a random sample of N pairs.")
+@_side_a
+@_side_b
 @click.option("--json", "as_json", is_flag=True, help="With --plan: print it machine-readable.")
 def review(
     run: Path,
@@ -382,6 +439,8 @@ def review(
     width: float | None,
     of: Any,
     draw: int | None,
+    a: str | None,
+    b: str | None,
     as_json: bool,
 ) -> None:
     """Judge the uncertain cases of the run directory RUN on a page in the browser.
@@ -407,7 +466,7 @@ def review(
         from bayeslink.review.material import open_run
         from bayeslink.review.server import serve
 
-        material = open_run(run, show)
+        material = open_run(run, show, a, b)
         if draw is not None:
             draw_sample(run, draw)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bayeslink.errors import SettingsError
+from bayeslink.errors import InputError, SettingsError
 from bayeslink.inference.decisions import Decision
 from bayeslink.inference.fit_checks import FitChecks
 from bayeslink.inference.model import Parameters
@@ -18,7 +18,7 @@ from bayeslink.inference.penalized import PenalizedFit
 from bayeslink.inference.posterior import Posterior
 from bayeslink.inference.posthoc import Blocks
 from bayeslink.inference.priors import as_data
-from bayeslink.pairs.source import PairSource, Plan
+from bayeslink.pairs.source import Pairs, PairSource, Plan
 from bayeslink.pairs.tables import for_caller, pair_values
 from bayeslink.results.explanation import Explanation, explain_pair
 from bayeslink.results.joined import joined_table, unlinked_table
@@ -43,6 +43,7 @@ class Run:
     checks: FitChecks = field(repr=False)  # whether the model fits these files
     warnings: tuple[str, ...]
     sources: tuple[Any, Any] | None = field(default=None, repr=False)  # A and B, as given
+    stored: Mapping[str, Any] | None = field(default=None, repr=False)  # the summary, if opened
 
     @property
     def links(self) -> Any:
@@ -97,15 +98,29 @@ class Run:
         for rows in drawn_rows(self, k):
             yield joined_table(inputs_of(self), rows, how, self.pairs.kind)
 
-    def save(self, directory: Any, *, force: bool = False, linked: bool = True) -> None:
+    def save(
+        self,
+        directory: Any,
+        *,
+        force: bool = False,
+        linked: bool = True,
+        keep_inputs: bool = False,
+    ) -> None:
         """Write the run directory; see `docs/design.md` for its files.
 
-        `linked` says whether to write the linked file and the records without a link, too: these
-        hold all columns of both inputs.
+        Parameters
+        ----------
+        force
+            Replace a run directory that is there.
+        linked
+            Write the linked file and the records without a link, too: these hold all columns of
+            both inputs.
+        keep_inputs
+            Keep the inputs in the directory, so that the run can be repeated from it alone.
         """
         from bayeslink.results.store import save_run
 
-        save_run(self, directory, force=force, linked=linked)
+        save_run(self, directory, force=force, linked=linked, keep_inputs=keep_inputs)
 
     def report(
         self,
@@ -143,8 +158,17 @@ class Run:
             needed=self.theta / math.log(2),
             w0=self._restricted_to(),
             bits=float(self.parameters.weight_of(found.levels)[0]) / math.log(2),
-            values=pair_values(self.pairs, found)[0],
+            values=self._values(found),
         )
+
+    def _values(self, found: Pairs) -> dict[str, tuple[str, str]] | None:
+        """What the records of a pair hold; None where a run was opened without its inputs."""
+        try:
+            return pair_values(self.pairs, found)[0]
+        except InputError:
+            if self.stored is None:
+                raise
+            return None
 
     def _restricted_to(self) -> float | None:
         """w0 in bits, if only pairs above it could link."""
@@ -154,6 +178,8 @@ class Run:
 
     def summary(self) -> dict[str, Any]:
         """The run in a few numbers, as `run.json` and `--json` have them."""
+        if self.stored is not None:
+            return dict(self.stored)
         pairs, fit = self.pairs, self.fit
         return {
             "n_a": pairs.n_a,

@@ -78,15 +78,22 @@ def _values_of(records: Sequence[Records], fields: Sequence[Field]) -> Values:
     return values
 
 
-def gather(source: Any) -> Material:
-    """Read a run directory, or take the same from a `Run`."""
+def gather(source: Any, a: Any = None, b: Any = None) -> Material:
+    """Read a run directory, and its inputs from where they are now; or take it from a `Run`."""
     if isinstance(source, str | os.PathLike):
-        return _from_directory(Path(source))
+        return _from_directory(Path(source), a, b)
     return _from_run(source)
 
 
 def _from_run(run: Run) -> Material:
     post, pairs = run.posterior, run.pairs
+    values: Values | str = lambda wanted: pair_values(pairs, pairs.find(wanted))  # noqa: E731
+    small = pairs.n_pairs <= FEW_PAIRS
+    if run.stored is not None:  # opened, perhaps without its inputs
+        try:
+            pairs.cells(0, [])
+        except BayeslinkError as error:
+            values, small = str(error), False
     return Material(
         summary=store.provenance(run),
         links=run.table,
@@ -94,12 +101,12 @@ def _from_run(run: Run) -> Material:
         pairs=run.candidates() if post else None,
         draws=store.draw_table(post) if post else None,
         settings=link_toml.dump(run.settings),
-        values=lambda wanted: pair_values(pairs, pairs.find(wanted)),
-        path=_path(pairs, run.theta) if pairs.n_pairs <= FEW_PAIRS else None,
+        values=values,
+        path=_path(pairs, run.theta) if small else None,
     )
 
 
-def _from_directory(folder: Path) -> Material:
+def _from_directory(folder: Path, a: Any, b: Any) -> Material:
     summary = store.read_summary(folder)
     if not isinstance(summary, dict) or "point_estimate" not in summary:
         raise _no_run(folder / "run.json", "it was not written by bayeslink")
@@ -113,7 +120,7 @@ def _from_directory(folder: Path) -> Material:
     path = None
     values: Values | str
     try:
-        values, pairs = _inputs(folder, summary)
+        values, pairs = _inputs(folder, summary, a, b)
     except BayeslinkError as error:
         values = str(error)
     else:
@@ -130,14 +137,15 @@ def _from_directory(folder: Path) -> Material:
     )
 
 
-def _inputs(folder: Path, summary: dict[str, Any]) -> tuple[Values, PairSource | None]:
+def _inputs(
+    folder: Path, summary: dict[str, Any], a: Any, b: Any
+) -> tuple[Values, PairSource | None]:
     """Read the files again, and compare them if they are small."""
-    with store.comparison_settings(folder) as given:
+    with store.comparison_settings(folder, a, b) as given:
         keys = [_key(names) for names in given.get("block", ())]
         fields = given["fields"]
         records = store.read_inputs(given, (*fields, *keys))
-    if [r.sha256 for r in records] != [i["sha256"] for i in summary["inputs"]]:
-        raise InputError("an input file has changed since the run. Link the files again.")
+    store.require_unchanged([r.sha256 for r in records], summary)
     values = _values_of(records, fields)
     if summary["n_pairs"] > FEW_PAIRS:
         return values, None

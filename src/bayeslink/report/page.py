@@ -39,6 +39,8 @@ def report(
     truth: Any = None,
     disclosure: int | None = None,
     values: bool = True,
+    a: Any = None,
+    b: Any = None,
 ) -> Path:
     """Write the report of a run as one HTML file, and return its path.
 
@@ -55,6 +57,8 @@ def report(
         Counts below this are shown as "< k", and no single records are.
     values
         Whether the examples show the records' values.
+    a, b
+        Where the inputs of a run directory are now, if they are not where they were.
     """
     if path is None:
         if not isinstance(source, str | os.PathLike):
@@ -62,7 +66,7 @@ def report(
         path = Path(source) / "report.html"
     if disclosure is not None and (isinstance(disclosure, bool) or disclosure < 1):
         raise SettingsError(f"disclosure must be a whole number from 1 up, got {disclosure!r}.")
-    made = page(gather(source), truth=truth, counts=Counts(disclosure or 0), values=values)
+    made = page(gather(source, a, b), truth=truth, counts=Counts(disclosure or 0), values=values)
     target = Path(path)
     _write(target, made)
     return target

@@ -217,22 +217,30 @@ def _write_unlinked(given: Input, linked: Ints, stem: Path, kept: RowFile) -> In
 
 
 def write_joined(
-    inputs: Sequence[Input], versions: Sequence[LinkedRows], how: str, target: RowWriter
-) -> None:
-    """The joined table to one file; of several draws of the links, one after the other."""
+    inputs: Sequence[Input],
+    versions: Sequence[LinkedRows],
+    how: str,
+    target: RowWriter,
+    *,
+    numbered: bool,
+) -> int:
+    """Joined tables to one file, one after the other; returns how many rows it has."""
+    n_rows = 0
     with RowFile() as of_a, RowFile() as of_b:
         place_a, place_b = (
             _kept(given, of) for given, of in zip(inputs, (of_a, of_b), strict=True)
         )
         for number, version in enumerate(versions, 1):
             laid = version.joined(inputs[0].n, inputs[1].n, how)
-            for first in range(0, len(laid.a), _ROWS):
+            for first in range(0, max(1, len(laid.a)), _ROWS):
                 part = slice(first, first + _ROWS)
                 a, b = (place_a[laid.a[part]], place_b[laid.b[part]])
                 table = _beside(of_a.take(a), of_b.take(b), laid.probability[part])
-                if len(versions) > 1:
+                if numbered:
                     table = _numbered(table, number)
                 target.write(table)
+            n_rows += len(laid.a)
+    return n_rows
 
 
 def _kept(given: Input, file: RowFile) -> Ints:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from bayeslink.errors import InputError, SettingsError
-from bayeslink.results.joined import Input, LinkedRows, write_linked
+from bayeslink.errors import InputError, OutputError, SettingsError
+from bayeslink.results.joined import Input, LinkedRows, write_joined, write_linked
+from bayeslink.results.row_files import RowWriter
 
 if TYPE_CHECKING:
     from bayeslink.linking.run import Run
@@ -26,6 +31,9 @@ def inputs_of(run: Run) -> tuple[Input, Input]:
             "the pairs of this run came without their records, so there is nothing to join. "
             "Merge run.links with your tables by id_a and id_b."
         )
+    if run.stored is not None:
+        for side in (0, 1):
+            _require_the_same(run, side)
     settings, found = run.settings, []
     ids = settings["id"] if isinstance(settings["id"], tuple | list) else (settings["id"],) * 2
     blocks = [(names,) * 2 if isinstance(names, str) else names for names in settings["block"]]
@@ -46,6 +54,29 @@ def inputs_of(run: Run) -> tuple[Input, Input]:
             )
         )
     return found[0], found[1]
+
+
+def _require_the_same(run: Run, side: int) -> None:
+    """Refuse what is not the input that a run, opened from its directory, was made from."""
+    source = run.sources and run.sources[side]
+    name, given = "ab"[side], run.pairs.describe().inputs[side]
+    give = f"Give it: --{name} (open_run(…, {name}=…))."
+    if source is None:
+        raise InputError(
+            f"input {name.upper()} of this run came from Python and is not in its directory. {give}"
+        )
+    if not isinstance(source, str | os.PathLike):
+        return
+    if not os.path.exists(source):
+        raise InputError(f"input {name.upper()} of this run is not at {source}. {give}")
+    if given["sha256"] is not None and os.path.isfile(source):
+        with open(source, "rb") as file:
+            same = hashlib.file_digest(file, "sha256").hexdigest() == given["sha256"]
+        if not same:
+            raise InputError(
+                f"input {name.upper()} of this run has changed since. Give it as it was, or link "
+                "again."
+            )
 
 
 def linked_rows(run: Run) -> LinkedRows:
@@ -69,9 +100,48 @@ def drawn_rows(run: Run, k: int) -> list[LinkedRows]:
     return [LinkedRows.of(drawn.a, drawn.b, p) for drawn, p in run.posterior.drawn_links(k)]
 
 
+def write_join(
+    run: Run, path: Path, *, how: str = "inner", draws: int | None = None, force: bool = False
+) -> int:
+    """Write the linked file, or that of several draws; returns its number of rows."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise SettingsError(f"{path.name} must end in .csv or .parquet.")
+    if path.exists() and not force:
+        raise OutputError(f"{path} exists. Choose another name, or say --force to replace it.")
+    inputs = inputs_of(run)
+    versions = [linked_rows(run)] if draws is None else drawn_rows(run, draws)
+    scratch = path.with_name(f".{path.stem}.partial{path.suffix}")
+    try:
+        with closing(RowWriter(scratch)) as target:
+            rows = write_joined(inputs, versions, how, target, numbered=draws is not None)
+        scratch.replace(path)
+    except OSError as error:
+        raise OutputError(
+            f"cannot write {path}: {error.strerror}. Check the permissions and the space left."
+        ) from None
+    finally:
+        scratch.unlink(missing_ok=True)
+    return rows
+
+
+def write_inputs(run: Run, folder: Path) -> dict[str, str]:
+    """Keep both inputs in the run directory; returns their names there."""
+    names = {}
+    for given in inputs_of(run):
+        key = given.side.lower()
+        if isinstance(given.source, str | os.PathLike):
+            names[key] = f"input_{key}{''.join(Path(given.source).suffixes[-2:])}"
+            shutil.copyfile(given.source, folder / names[key])
+            continue
+        names[key] = f"input_{key}.parquet"
+        with (folder / names[key]).open("wb") as file:
+            pq.write_table(given.whole(), file, compression="zstd")
+    return names
+
+
 def write_outputs(run: Run, folder: Path) -> list[str]:
     """Write the linked file and its like; where the inputs are gone, say so and leave them out."""
-    if run.sources is None:
+    if run.sources is None or any(source is None for source in run.sources):
         return []
     try:
         write_linked(inputs_of(run), linked_rows(run), folder)

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from bayeslink.comparing.fields import Field
+from bayeslink.comparing.fields import Field, custom
 from bayeslink.data.records import Records, read_records
 from bayeslink.data.spreadsheets import safe_for_spreadsheets
 from bayeslink.errors import InputError, OutputError
@@ -31,9 +31,11 @@ from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import LABELS
 from bayeslink.pairs.tables import with_own_ids, with_text_ids
 from bayeslink.results import link_toml
-from bayeslink.results.outputs import write_outputs
+from bayeslink.results.outputs import write_inputs, write_outputs
 from bayeslink.results.reach import best_pairs
 from bayeslink.results.settings import link_arguments
+from bayeslink.results.state import FILE as STATE
+from bayeslink.results.state import write_state
 
 if TYPE_CHECKING:
     from bayeslink.inference.posterior import Posterior
@@ -42,11 +44,18 @@ if TYPE_CHECKING:
 _LIBRARIES = ("bayeslink", "numpy", "scipy", "numba", "rapidfuzz", "pyarrow")
 
 
-def save_run(run: Run, directory: str | Path, *, force: bool = False, linked: bool = True) -> None:
+def save_run(
+    run: Run,
+    directory: str | Path,
+    *,
+    force: bool = False,
+    linked: bool = True,
+    keep_inputs: bool = False,
+) -> None:
     """Write the run directory: tables as Parquet (the links as CSV too), run.json, link.toml.
 
-    With `linked`, also the linked file and the records without a link. Judgements in a directory
-    that is replaced stay.
+    With `linked`, also the linked file and the records without a link; with `keep_inputs`, the
+    inputs. Judgements in a directory that is replaced stay.
     """
     with ExitStack() as stack, replacing(directory, force=force) as folder:
         own_ids = partial(with_own_ids, types=run.pairs.id_types)
@@ -68,7 +77,9 @@ def save_run(run: Run, directory: str | Path, *, force: bool = False, linked: bo
         remarks = write_outputs(run, folder) if linked else []
         summary = json.dumps(provenance(run, remarks), indent=2, default=np.generic.item)
         (folder / "run.json").write_text(summary + "\n", "utf-8")
-        (folder / "link.toml").write_text(_link_toml(run, Path(directory)), "utf-8")
+        kept = write_inputs(run, folder) if keep_inputs else {}
+        (folder / "link.toml").write_text(_link_toml(run, Path(directory), kept), "utf-8")
+        write_state(state_of(run), folder / STATE)
         if (judged := Path(directory) / FILE).exists():
             judgements = stack.enter_context(Judgements(judged))
             stack.enter_context(judgements.carried_to(folder / FILE))
@@ -247,11 +258,36 @@ def provenance(run: Run, remarks: Sequence[str] = ()) -> dict[str, Any]:
     }
 
 
-def _link_toml(run: Run, target: Path) -> str:
+def _link_toml(run: Run, target: Path, kept: Mapping[str, Any]) -> str:
     """The link.toml of a run, for the directory that it will be in."""
     folder = os.path.join(os.path.realpath(target.parent), target.name)
     labels = None if run.labels is None else os.path.join(folder, LABELS)
-    return link_toml.dump({**run.settings, "labels": labels}, folder)
+    own = {key: os.path.join(folder, name) for key, name in kept.items()}
+    return link_toml.dump({**run.settings, **own, "labels": labels}, folder)
+
+
+def state_of(run: Run) -> dict[str, Any]:
+    """What it takes to open the run again, beside its tables and run.json; nothing about time."""
+    pairs, post = run.pairs, run.posterior
+    sides = [np.arange(n, dtype=np.int32) for n in (pairs.n_a, pairs.n_b)]
+    return {
+        "fields": [[f.name, f.labels, f.m_prior, f.u_prior] for f in pairs.fields],
+        "scope": pairs.scope,
+        "ids": [pairs.ids(side, rows) for side, rows in enumerate(sides)],
+        "tie_keys": pairs.tie_keys,
+        "counts": pairs.level_counts(),
+        "kind": pairs.kind,
+        "id_types": pairs.id_types,
+        "fit": run.fit,
+        "blocks": run.blocks,
+        "posterior": post,
+        "probability": None if post is None else post.probability,
+        "kept_every": None if post is None else post.kept_every,
+        "n_kept": None if post is None else [len(chain) for chain in post.kept],
+        "decision": run.decision,
+        "checks": run.checks,
+        "plan": None if run.plan is None else str(run.plan),
+    }
 
 
 def read_links(directory: Path) -> pa.Table:
@@ -278,15 +314,60 @@ def read_summary(directory: Path) -> dict[str, Any]:
         raise _no_run(path, error) from None
 
 
-@contextmanager
-def comparison_settings(directory: Path) -> Iterator[dict[str, Any]]:
-    """Arguments of `compare` that repeat a run's comparison."""
-    arguments = link_arguments(link_toml.load(directory / "link.toml"))
-    if "a" not in arguments or "b" not in arguments:
+def run_settings(directory: Path, a: Any = None, b: Any = None) -> dict[str, Any]:
+    """The link.toml of a run directory, with other inputs where they are given.
+
+    The function of a custom field is not there: such a field can be told of, not compared.
+    """
+    settings = link_toml.load(directory / "link.toml")
+    settings.update({side: given for side, given in (("a", a), ("b", b)) if given is not None})
+    settings["fields"] = [_told(entry) for entry in settings.get("fields", ())]
+    return settings
+
+
+def _told(entry: Mapping[str, Any]) -> Any:
+    if entry.get("compare") != "custom":
+        return entry
+    rest = {key: value for key, value in entry.items() if key not in ("compare", "column")}
+
+    def lost(x: str, y: str) -> int:
         raise InputError(
-            "the run's tables came from Python, not from files (or from files whose paths are not "
-            "UTF-8), so they cannot be read again. Use run.explain there."
+            f"the field {entry['column']!r} was compared by a Python function, which a run "
+            "directory does not hold. Link again from Python."
         )
+
+    return custom(entry["column"], lost, **rest)
+
+
+def require_inputs(settings: Mapping[str, Any]) -> None:
+    """Say which input of a run is not where it was, and how to give it."""
+    for side in "ab":
+        give = f"Give it with --{side} ({side}=)."
+        if settings.get(side) is None:
+            raise InputError(
+                f"this needs the records of the run, and input {side.upper()} came from Python, "
+                f"not from a file (or from one whose path is not UTF-8). {give}"
+            )
+        if isinstance(settings[side], str) and not os.path.exists(settings[side]):
+            raise InputError(
+                f"this needs the records of the run, and input {side.upper()} is not at "
+                f"{settings[side]}. {give}"
+            )
+
+
+def require_unchanged(now: Sequence[str | None], summary: Mapping[str, Any]) -> None:
+    """Refuse inputs with another checksum than the run's; tables of Python have none."""
+    then = [given["sha256"] for given in summary["inputs"]]
+    if any(x is not None and y is not None and x != y for x, y in zip(now, then, strict=True)):
+        raise InputError("an input file has changed since the run. Link the files again.")
+
+
+@contextmanager
+def comparison_settings(directory: Path, a: Any = None, b: Any = None) -> Iterator[dict[str, Any]]:
+    """Arguments of `compare` that repeat a run's comparison, with other inputs if given."""
+    settings = run_settings(directory, a, b)
+    require_inputs(settings)
+    arguments = link_arguments(settings)
     with tempfile.TemporaryDirectory() as scratch:  # the run has set bad rows aside already
         reads = [
             replace(read, quarantine=read.quarantine and f"{scratch}/{side}")
