@@ -47,6 +47,15 @@ _PUBLIC = {
     "export_labels": "judging.labels",
     "read_labels": "judging.labels",
     "compare": "engines.compare",
+    "from_fastlink": "exchange.tables",
+    "from_recordlinkage": "exchange.tables",
+    "from_splink": "exchange.splink_tables",
+    "from_table": "exchange.tables",
+    "given_levels": "comparing.fields",
+    "read_splink": "exchange.splink_settings",
+    "splink_clusters": "exchange.splink_tables",
+    "splink_labels": "exchange.splink_tables",
+    "splink_predictions": "exchange.splink_tables",
     "link": "linking.link",
     "open_run": "linking.opening",
     "relink": "linking.opening",
@@ -67,6 +76,7 @@ if TYPE_CHECKING:
         date,
         exact,
         geo,
+        given_levels,
         jaro_winkler,
         levenshtein,
         numeric,
@@ -75,6 +85,14 @@ if TYPE_CHECKING:
     from bayeslink.data.records import ReadOptions
     from bayeslink.engines.compare import compare
     from bayeslink.errors import BayeslinkError, InputError, OutputError, SettingsError
+    from bayeslink.exchange.splink_settings import read_splink
+    from bayeslink.exchange.splink_tables import (
+        from_splink,
+        splink_clusters,
+        splink_labels,
+        splink_predictions,
+    )
+    from bayeslink.exchange.tables import from_fastlink, from_recordlinkage, from_table
     from bayeslink.inference.decisions import Loss
     from bayeslink.inference.em import assign_em, fellegi_sunter, fit_em
     from bayeslink.inference.penalized import fit_penalized, penalty_path

@@ -29,6 +29,7 @@ from bayeslink.comparing.field_checks import (
 from bayeslink.errors import SettingsError
 from bayeslink.plain import plain
 
+GIVEN = "given"  # the kind of a field whose levels came with the pairs
 DEFAULT_NORMALISATION = ("unicode", "case", "space")
 
 
@@ -206,6 +207,15 @@ def custom(
     own = {"levels": levels}
     options = {**own, "function": function}
     return _field("custom", column, labels, f"level {levels}", (), common, own, options)
+
+
+def given_levels(name: str, labels: Sequence[str], **priors: Any) -> Field:
+    """A field whose levels another tool has told; `labels` say what they mean, worst first.
+
+    `m_prior` and `u_prior` as for `exact`.
+    """
+    own = {"labels": tuple(labels)}
+    return _field(GIVEN, name, list(labels[:-1]), labels[-1], (), priors, own)
 
 
 COMPARISONS: dict[str, Callable[..., Field]] = {

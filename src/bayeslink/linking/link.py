@@ -33,8 +33,8 @@ from bayeslink.pairs.tables import pair_table
 
 def link(
     a: Any,
-    b: Any,
-    fields: Sequence[Field],
+    b: Any = None,
+    fields: Sequence[Field] = (),
     *,
     id: Sides | None = "id",
     block: Sequence[Sides] = (),
@@ -59,6 +59,9 @@ def link(
     progress: Progress = lambda message: None,
 ) -> Run:
     """Link two files one-to-one: compare, fit, sample the posterior, decide.
+
+    `link(pairs)` takes pairs that were compared before, by `compare` or by another tool
+    (`from_splink`, `from_table`, …), in place of files and fields.
 
     Parameters as for `compare`, `fit_penalized`, `posthoc_blocks` and `sample`, and
 
@@ -95,8 +98,9 @@ def link(
     if point and known is not None:
         raise SettingsError("known pairs enter through sampling: leave out point=True.")
     clock = _Clock()
+    given = a if isinstance(a, PairSource) else None
     with clock("compare"):
-        pairs = compare(
+        pairs = given or compare(
             a,
             b,
             fields,
@@ -117,7 +121,7 @@ def link(
         "b": str(b) if _is_path(b) else None,
         "id": id,
         "block": as_list(block),
-        "fields": list(fields),
+        "fields": list(fields or pairs.fields),
         "prior": fit.prior,
         "read": read_options(read, missing),
         "structure": structure,
@@ -174,7 +178,7 @@ def link(
             *described.warnings, *described.notes, *remarks, *_fit_warnings(fit), *checks.warnings,
             *warnings,
         ),
-        sources=(a, b),
+        sources=None if given else (a, b),
     )  # fmt: skip
 
 

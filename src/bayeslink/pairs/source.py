@@ -24,14 +24,18 @@ _PIECE = 1_000_000  # pairs whose weights are looked up at a time
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The pairs that may link: n_A × n_B, or the pairs within each value of a blocking key."""
+    """The pairs that may link: n_A × n_B, or the pairs within each value of a blocking key.
+
+    Or only some of these, spread evenly as far as is known: a share `density`.
+    """
 
     sizes_a: Ints  # records of A in each block of the blocking key
     sizes_b: Ints
+    density: float = 1.0
 
     @property
     def n_pairs(self) -> int:
-        return int(self.sizes_a @ self.sizes_b)
+        return round(self.density * int(self.sizes_a @ self.sizes_b))
 
     @property
     def max_links(self) -> int:

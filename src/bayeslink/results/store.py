@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from bayeslink.comparing.fields import Field, custom
+from bayeslink.comparing.fields import GIVEN, Field, custom, given_levels
 from bayeslink.data.records import Records, read_records
 from bayeslink.data.spreadsheets import safe_for_spreadsheets
 from bayeslink.errors import InputError, OutputError
@@ -326,6 +326,8 @@ def run_settings(directory: Path, a: Any = None, b: Any = None) -> dict[str, Any
 
 
 def _told(entry: Mapping[str, Any]) -> Any:
+    if entry.get("compare") == GIVEN:
+        return given_levels(entry["column"], entry["labels"])
     if entry.get("compare") != "custom":
         return entry
     rest = {key: value for key, value in entry.items() if key not in ("compare", "column")}
