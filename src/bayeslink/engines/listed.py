@@ -135,8 +135,8 @@ class ListedPairs:
         levels = self._pairs.levels[:, which]
         if rows is not None:
             levels = levels[np.isin(self._pairs.a, rows)]
-        patterns, _, which = distinct_vectors(levels)
-        return Patterns(patterns, np.bincount(which, minlength=len(patterns)))
+        patterns, _, pattern = distinct_vectors(levels)
+        return Patterns(patterns, np.bincount(pattern, minlength=len(patterns)))
 
     def pairs_above(self, weights: Floats, threshold: float, *, in_files: bool = False) -> Pairs:
         keep = np.flatnonzero(sum_weights(weights, self._pairs.levels) > threshold)

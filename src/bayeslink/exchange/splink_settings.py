@@ -84,16 +84,18 @@ def read_splink(settings: Any, *, strength: float = STRENGTH) -> SplinkModel:
     return SplinkModel(tuple(fields), theta, tuple(notes))
 
 
-def levels_of(settings: Any, name: str, strength: float = STRENGTH) -> Field | None:
-    """The levels of one comparison with their labels and priors, to go with gamma columns."""
+def levels_of(settings: Any, name: str) -> tuple[Field | None, list[float] | None]:
+    """The levels of one comparison, to go with a gamma column, and the u of a trained model."""
     if settings is None:
-        return None
+        return None, None
     for comparison in _loaded(settings)["comparisons"]:
         if comparison.get("output_column_name") == name:
             levels = _levels(comparison)
             labels = _distinct([level.label for level in levels])
-            return given_levels(name, labels, **_priors(levels, strength))
-    return None
+            u = [level.u for level in levels if level.u is not None]
+            field = given_levels(name, labels, **_priors(levels, STRENGTH))
+            return field, u if len(u) == len(levels) else None
+    return None, None
 
 
 # --- one comparison -----------------------------------------------------------------------------

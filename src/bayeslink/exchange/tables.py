@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bayeslink.comparing.fields import Field, given_levels
 from bayeslink.data.cell_texts import as_text, from_pandas, whole_number_type
+from bayeslink.engines.chosen import ChosenPairs
 from bayeslink.engines.listed import ListedPairs
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.pairs.source import Pairs
@@ -25,6 +26,7 @@ def from_table(
     *,
     id: tuple[str, str] = ("id_a", "id_b"),
     ids: tuple[Any, Any] | None = None,
+    u: Mapping[str, Sequence[float]] | None = None,
 ) -> ListedPairs:
     """Pairs with the levels of their fields, from a table with one row a pair.
 
@@ -43,6 +45,10 @@ def from_table(
         The columns with the ids of A and of B.
     ids
         All ids of A and of B, where some records have no pair in the table.
+    u
+        The shares of each field's levels, worst first, among all pairs of the two files, by field.
+        Where blocking rules chose the pairs, give it if you can: how often values agree by chance
+        cannot be learned from pairs that were chosen for agreeing.
     """
     arrow, kind = as_arrow(table)
     for name in id:
@@ -58,7 +64,19 @@ def from_table(
             "the table of pairs has no column of levels. Levels are whole numbers, 0 the worst."
         )
     levels = {_name(field): _levels(arrow, _name(field)) for field in fields}
-    return listed_pairs(arrow, kind, id, ids, [_field(f, levels[_name(f)]) for f in fields], levels)
+    found = [_field(f, levels[_name(f)]) for f in fields]
+    shares = None if u is None else _shares(u, found)
+    return listed_pairs(arrow, kind, id, ids, found, levels, shares)
+
+
+def _shares(u: Mapping[str, Sequence[float]], fields: Sequence[Field]) -> list[Sequence[float]]:
+    for f in fields:
+        if len(u.get(f.name, ())) != f.n_levels or not all(0 <= x <= 1 for x in u[f.name]):
+            raise SettingsError(
+                f"u takes {f.n_levels} shares for {f.name!r}, one a level from worst to best, got "
+                f"{u.get(f.name)!r}."
+            )
+    return [u[f.name] for f in fields]
 
 
 def listed_pairs(
@@ -68,8 +86,12 @@ def listed_pairs(
     ids: tuple[Any, Any] | None,
     fields: Sequence[Field],
     levels: Mapping[str, NDArray[np.uint8]],
+    u: Sequence[Sequence[float]] | None = None,
 ) -> ListedPairs:
-    """A source of the pairs in a table; all other pairs are out of scope."""
+    """A source of the pairs in a table; no other pair may link.
+
+    `u` are the shares of each field's levels among all pairs, where they are known.
+    """
     texts = [as_text(table[name], name, "the table of pairs") for name in id]
     if any(text.null_count for text in texts):
         raise InputError("some pairs lack an id. Give both ids of each pair, or drop the row.")
@@ -89,14 +111,12 @@ def listed_pairs(
         )
     stacked = np.stack([levels[f.name] for f in fields], 1)
     types = tuple(whole_number_type(table[name]) for name in id)
-    return ListedPairs(
-        fields,
-        Pairs(a, b, stacked),
-        (every[0], every[1]),
-        kind=kind,
-        id_types=(types[0], types[1]),
-        only=len(number) < len(every[0]) * len(every[1]),
-    )
+    given = (fields, Pairs(a, b, stacked), (every[0], every[1]))
+    how: dict[str, Any] = {"kind": kind, "id_types": (types[0], types[1])}
+    every_pair = len(number) == len(every[0]) * len(every[1])
+    if u is not None and not every_pair:
+        return ChosenPairs(*given, u=u, **how)
+    return ListedPairs(*given, only=not every_pair, **how)
 
 
 def from_recordlinkage(

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from bayeslink.comparing.fields import Field
 from bayeslink.data.records import ReadOptions
+from bayeslink.engines.chosen import ChosenPairs
 from bayeslink.engines.compare import Progress, Sides, as_list, compare, read_options
 from bayeslink.errors import SettingsError
 from bayeslink.inference.decisions import Decision, Loss, too_few
@@ -113,6 +114,7 @@ def link(
             memory=memory,
             progress=progress,
         )
+    restricted = restricted or isinstance(pairs, ChosenPairs)  # no other pair may link
     with clock("fit"):
         fit = fit_penalized(pairs, prior=prior, structure=structure, progress=progress)
         plan = pairs.describe().plan
