@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from bayeslink.data.cell_texts import (
@@ -35,13 +36,22 @@ from bayeslink.data.delimited import (
     require_columns,
     write_misfits,
 )
+from bayeslink.data.sources import (
+    STDIN,
+    is_url,
+    located,
+    read_excel,
+    read_folder,
+    read_postgres,
+    read_sqlite,
+    shown_url,
+)
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.plain import plain, texts
 
 NOT_TEXT = {
-    b"PK\x03\x04": "an Excel workbook or zip archive",
+    b"PK\x03\x04": "an Excel workbook without the ending .xlsx, or a zip archive",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook",
-    b"SQLite format 3": "an SQLite database",
     b"ARROW1": "a Feather file",
 }
 
@@ -153,8 +163,10 @@ def read_records(
     Parameters
     ----------
     source
-        Path of a delimited text file (gzip or not), a Parquet file or a DuckDB database; or a
-        pandas or polars DataFrame, a pyarrow Table, anything with ``__arrow_c_stream__``.
+        Path of a delimited text file (gzip or not), a Parquet file or a folder of them, an Excel
+        workbook, a DuckDB or SQLite database; "-" for standard input; the address of a Postgres
+        database; or a pandas or polars frame (a LazyFrame too), a pyarrow Table or Dataset,
+        anything with ``__arrow_c_stream__``.
     id
         Column with the id of each record; None to number the records from 1.
     side
@@ -165,13 +177,21 @@ def read_records(
     wanted = tuple(dict.fromkeys([*([] if id is None else [id]), *columns]))
     if not wanted:
         raise SettingsError("No column was asked for. Name an id column or at least one other.")
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        label = os.fsencode(path).decode("utf-8", "backslashreplace")
+    path = None
+    if is_url(source):
+        label = shown_url(source)
+        where = f"input {side}, {label}"
+        table = _arrow(
+            read_postgres(source, wanted, options.table, where), wanted, "postgres", where
+        )
+    elif isinstance(source, str | os.PathLike):
+        label = os.fsencode(source).decode("utf-8", "backslashreplace")
+        label = "standard input" if label == STDIN else label
+        path = Path(located(source))
         where = f"input {side}, {label if label.isprintable() else repr(label)}"
         table = _read_file(path, wanted, options, where)
     else:
-        path, label = None, f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
+        label = f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
         where = f"input {side}, {label}"
         table = _read_frame(source, wanted, where)
     if not table.rows:
@@ -267,8 +287,13 @@ def _blank(values: pa.Array, options: ReadOptions) -> pa.Array:
 def _read_file(path: Path, wanted: Sequence[str], options: ReadOptions, where: str) -> _Table:
     try:
         kind = file_kind(path, where)
+        if kind == "folder":
+            table, sha256 = read_folder(path, wanted, where)
+            return _arrow(table, wanted, "parquet", where, sha256)
         if kind == "parquet":
             return _read_parquet(path, wanted, where)
+        if kind in ("excel", "sqlite"):
+            return _read_foreign(kind, path, wanted, options, where)
         if kind == "duckdb":
             return _read_duckdb(path, wanted, options.table, where)
         read = read_delimited(
@@ -288,8 +313,17 @@ def _read_file(path: Path, wanted: Sequence[str], options: ReadOptions, where: s
 
 
 def file_kind(path: Path, where: str) -> str:
-    """What a file is, by its name or its first bytes: "parquet", "duckdb" or "csv"."""
+    """What a file is, by its name or its first bytes.
+
+    "csv", "parquet", "duckdb", "excel", "sqlite"; or "folder", of Parquet files.
+    """
+    if path.is_dir():
+        return "folder"
     head = _head(path, where)
+    if path.suffix.lower() in (".xlsx", ".xlsm") and head.startswith(b"PK\x03\x04"):
+        return "excel"
+    if head.startswith(b"SQLite format 3"):
+        return "sqlite"
     if path.suffix.lower() in (".parquet", ".pq") or head.startswith(b"PAR1\x15"):
         return "parquet"
     if path.suffix.lower() in (".duckdb", ".ddb") or head[8:12] == b"DUCK":
@@ -300,10 +334,26 @@ def file_kind(path: Path, where: str) -> str:
     return "csv"
 
 
+def _read_foreign(
+    kind: str, path: Path, wanted: Sequence[str], options: ReadOptions, where: str
+) -> _Table:
+    """A sheet of a workbook, or a table of an SQLite database."""
+    if kind == "excel":
+        table = read_excel(path, wanted, options.table, options.skip_lines, where)
+    else:
+        table = read_sqlite(path, wanted, options.table, where)
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return _arrow(table, wanted, kind, where, sha256)
+
+
 def read_whole(source: Any, options: ReadOptions, where: str) -> dict[str, pa.ChunkedArray]:
     """All columns of a source other than delimited text, in their own types."""
+    if is_url(source):
+        table = read_postgres(source, (), options.table, where)
+        return _arrow(table, (), "postgres", where).columns
     if isinstance(source, str | os.PathLike):
-        return _read_file(Path(source), (), options, where).columns
+        return _read_file(Path(located(source)), (), options, where).columns
     return _read_frame(source, (), where).columns
 
 
@@ -394,12 +444,19 @@ def _read_frame(source: Any, wanted: Sequence[str], where: str) -> _Table:
         require_columns(source.columns, wanted, where)
         picked = source.select(wanted) if wanted else source
         return _arrow(picked.to_arrow(), wanted, "polars", where)
+    if polars and isinstance(source, polars.LazyFrame):
+        require_columns(source.collect_schema().names(), wanted, where)
+        picked = source.select(wanted) if wanted else source
+        return _arrow(picked.collect().to_arrow(), wanted, "polars", where)
+    if isinstance(source, ds.Dataset):
+        require_columns(source.schema.names, wanted, where)
+        return _arrow(source.to_table(columns=list(wanted) or None), wanted, "arrow", where)
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if not hasattr(source, "__arrow_c_stream__"):
         raise InputError(
-            f"{where}: not a table. Give a path, a pandas or polars DataFrame, or an Arrow table "
-            "(a lazy frame must be collected first)."
+            f"{where}: not a table. Give a path, a pandas or polars frame, or an Arrow table or "
+            "dataset."
         )
     if not isinstance(source, pa.Table):
         source = pa.RecordBatchReader.from_stream(source).read_all()

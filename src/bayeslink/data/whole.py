@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from bayeslink.data.cell_texts import TEXT, from_pandas
 from bayeslink.data.delimited import all_columns
 from bayeslink.data.records import ReadOptions, file_kind, read_whole
+from bayeslink.data.sources import is_url, located
 from bayeslink.errors import InputError
 
 _CELLS = 2**19  # that are handed on at a time, about
@@ -26,8 +27,8 @@ def whole_tables(
 
     `needed` are columns that must be there: they tell the header of a text file.
     """
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
+    if isinstance(source, str | os.PathLike) and not is_url(source):
+        path = Path(located(source))
         try:
             kind = file_kind(path, where)
             if kind == "parquet":

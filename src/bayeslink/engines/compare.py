@@ -36,7 +36,8 @@ def compare(
     Parameters
     ----------
     a, b
-        Paths (CSV, TSV, Parquet, DuckDB), or pandas, polars or Arrow tables.
+        Paths (CSV, TSV, Parquet or a folder of it, Excel, SQLite, DuckDB), "-" for standard input,
+        the address of a Postgres database, or pandas, polars or Arrow tables, lazy ones too.
     fields
         What is compared: `exact("age")`, `levenshtein("surname")`, …
     id

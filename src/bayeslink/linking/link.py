@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from bayeslink.comparing.fields import Field
 from bayeslink.data.records import ReadOptions
+from bayeslink.data.sources import is_path
 from bayeslink.engines.chosen import ChosenPairs
 from bayeslink.engines.compare import Progress, Sides, as_list, compare, read_options
 from bayeslink.errors import SettingsError
@@ -119,8 +120,8 @@ def link(
         fit = fit_penalized(pairs, prior=prior, structure=structure, progress=progress)
         plan = pairs.describe().plan
     settings = {
-        "a": str(a) if _is_path(a) else None,
-        "b": str(b) if _is_path(b) else None,
+        "a": str(a) if is_path(a) else None,
+        "b": str(b) if is_path(b) else None,
         "id": id,
         "block": as_list(block),
         "fields": list(fields or pairs.fields),
@@ -236,10 +237,6 @@ def _posterior_warnings(posterior: Posterior, decision: Decision) -> list[str]:
     empty = None if n_links else "no pair has a link probability above ½: the linkage is empty."
     found = (posterior.warning(), empty, too_few(n_links, posterior.interval()))
     return [warning for warning in found if warning]
-
-
-def _is_path(source: Any) -> bool:
-    return isinstance(source, str) or hasattr(source, "__fspath__")
 
 
 class _Clock:

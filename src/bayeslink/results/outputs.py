@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from bayeslink.data.sources import is_path
 from bayeslink.errors import InputError, OutputError, SettingsError
 from bayeslink.results.joined import Input, LinkedRows, write_joined, write_linked
 from bayeslink.results.row_files import RowWriter
@@ -40,7 +41,7 @@ def inputs_of(run: Run) -> tuple[Input, Input]:
     for side, source in enumerate(run.sources):
         columns = [name for f in settings["fields"] for name in f.columns[side]]
         needed = dict.fromkeys([ids[side], *columns, *(names[side] for names in blocks)])
-        if isinstance(source, str | os.PathLike):
+        if is_path(source):
             source = os.path.join(settings["started_in"], source)
         n = (run.pairs.n_a, run.pairs.n_b)[side]
         found.append(
@@ -65,7 +66,7 @@ def _require_the_same(run: Run, side: int) -> None:
         raise InputError(
             f"input {name.upper()} of this run came from Python and is not in its directory. {give}"
         )
-    if not isinstance(source, str | os.PathLike):
+    if not is_path(source):
         return
     if not os.path.exists(source):
         raise InputError(f"input {name.upper()} of this run is not at {source}. {give}")
@@ -129,7 +130,7 @@ def write_inputs(run: Run, folder: Path) -> dict[str, str]:
     names = {}
     for given in inputs_of(run):
         key = given.side.lower()
-        if isinstance(given.source, str | os.PathLike):
+        if is_path(given.source) and os.path.isfile(given.source):
             names[key] = f"input_{key}{''.join(Path(given.source).suffixes[-2:])}"
             shutil.copyfile(given.source, folder / names[key])
             continue
