@@ -59,6 +59,7 @@ _PUBLIC = {
     "link": "linking.link",
     "open_run": "linking.opening",
     "relink": "linking.opening",
+    "update": "linking.updating",
     "evaluate": "results.evaluation",
     "plots": "plots",
     "simulate": "simulation.files",
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
     from bayeslink.judging.labels import export_labels, read_labels
     from bayeslink.linking.link import link
     from bayeslink.linking.opening import open_run, relink
+    from bayeslink.linking.updating import update
     from bayeslink.results.audit import evaluate_sample
     from bayeslink.results.audit_plan import plan_sample
     from bayeslink.results.audit_sample import draw_sample

@@ -159,6 +159,20 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
     metavar="PATH",
     help="Judged pairs, to hold for certain: a reviewed run directory, or a CSV or Parquet file.",
 )
+@click.option(
+    "--model",
+    metavar="PATH",
+    help="An earlier run directory or its model.json: what it learned of m is the prior.",
+)
+@click.option(
+    "--strength", type=float, metavar="SHARE", help="How much of the model's links counts. [1]"
+)
+@click.option(
+    "--update",
+    type=Path,
+    metavar="RUN",
+    help="Link a new batch, the one file given, to the records of A that RUN left without a link.",
+)
 @click.option("--point", is_flag=True, default=None, help="Point estimate only: no probabilities.")
 @click.option("--seed", type=int, help="Of the draws. [1]")
 @click.option("--threads", type=int, help="Threads to use. [all]")
@@ -188,9 +202,13 @@ def link(
     explain_plan: bool,
     no_linked: bool,
     keep_inputs: bool,
+    update: Path | None,
     **flags: Any,
 ) -> None:
     """Link the files A and B and write the results to OUT."""
+    if update is not None:
+        _link_batch(update, output, force, as_json, flags)
+        return
     with _progress() as progress:
         from bayeslink.linking.link import link as link_files
         from bayeslink.results.link_toml import load
@@ -199,12 +217,13 @@ def link(
         settings = {**(load(config) if config else {}), **from_flags(flags)}
         output = output or settings.get("output")
         for key, flag in (("a", "A"), ("b", "B"), ("fields", "--on")):
-            if not settings.get(key):
+            if not settings.get(key) and not (key == "fields" and flags["model"]):
                 raise SettingsError(_what_is_missing(flag))
         if not output:
             raise SettingsError("no output directory. Name one: -o OUT")
         _refuse_existing(Path(output), force)
         arguments = link_arguments(settings)
+        arguments |= {key: flags[key] for key in ("model", "strength") if flags[key] is not None}
         _prepare()
         with _removed_on_failure(read.quarantine for read in arguments["read"]):
             run = link_files(**arguments, progress=progress)
@@ -528,6 +547,31 @@ def _changes(labels: str | None, config: Path | None, run: Run) -> Changes | Non
         return None
     earlier = (Path(labels), Path(labels).parent, *([config.parent] if config else []))
     return next((changes(folder, run) for folder in earlier if is_run(folder)), None)
+
+
+def _link_batch(
+    earlier: Path, output: str | None, force: bool, as_json: bool, flags: dict[str, Any]
+) -> None:
+    """`link --update`."""
+    if not flags["a"] or not output:
+        raise SettingsError("usage: bayeslink link --update RUN B_NEW -o OUT")
+    _refuse_existing(Path(output), force)
+    _prepare()
+    with _progress() as progress:
+        from bayeslink.linking.opening import open_run
+        from bayeslink.linking.updating import told
+        from bayeslink.linking.updating import update as link_batch
+
+        before = open_run(earlier)
+        given = {key: flags[key] for key in ("strength", "draws", "tune", "chains", "seed")}
+        chosen = {key: value for key, value in given.items() if value is not None}
+        run = link_batch(before, flags["a"], progress=progress, **chosen)
+        run.save(output, force=force, keep_inputs=True)
+    if as_json:
+        _print_json({**run.summary(), "earlier_links": before.n_links})
+        return
+    _print_summary(run, Path(output))
+    click.echo(f"\nWhat the batch changed:\n{told(before, run)}")
 
 
 def _refuse_existing(output: Path, force: bool) -> None:

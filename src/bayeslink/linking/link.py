@@ -31,6 +31,7 @@ from bayeslink.judging.labels import known_pairs, with_verdict
 from bayeslink.linking.run import Run
 from bayeslink.pairs.source import PairSource
 from bayeslink.pairs.tables import pair_table
+from bayeslink.results.models import fields_from
 
 
 def link(
@@ -53,6 +54,8 @@ def link(
     known_links: Any = None,
     known_nonlinks: Any = None,
     labels: Any = None,
+    model: Any = None,
+    strength: float = 1.0,
     read: ReadOptions | tuple[ReadOptions, ReadOptions] | None = None,
     missing: Sequence[str] | None = None,
     seed: int = 1,
@@ -90,6 +93,10 @@ def link(
         `run.links` has, the links.
     labels
         More of both, as judged in a review: a run directory, or what else `read_labels` takes.
+    model, strength
+        An earlier run, its directory or its model.json: what it learned of m is the prior, at
+        this strength (1: as if its links were links here; 0: not at all; inf: m and u are fixed).
+        Its fields are compared unless `fields` are given.
     """
     if theta is not None:
         if prior is not None:
@@ -99,6 +106,8 @@ def link(
     known, remarks = known_pairs(labels, known_links, known_nonlinks)
     if point and known is not None:
         raise SettingsError("known pairs enter through sampling: leave out point=True.")
+    if model is not None:
+        fields = fields_from(model, fields, strength, structure)
     clock = _Clock()
     given = a if isinstance(a, PairSource) else None
     with clock("compare"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,20 +26,21 @@ if TYPE_CHECKING:
 _FILES = ("linked", "unlinked_a", "unlinked_b")
 
 
-def inputs_of(run: Run) -> tuple[Input, Input]:
-    """Both inputs of a run, to be read again."""
+def inputs_of(run: Run, sides: Sequence[int] = (0, 1)) -> list[Input]:
+    """Inputs of a run, to be read again; both unless told otherwise."""
     if run.sources is None:
         raise InputError(
             "the pairs of this run came without their records, so there is nothing to join. "
             "Merge run.links with your tables by id_a and id_b."
         )
     if run.stored is not None:
-        for side in (0, 1):
+        for side in sides:
             _require_the_same(run, side)
     settings, found = run.settings, []
     ids = settings["id"] if isinstance(settings["id"], tuple | list) else (settings["id"],) * 2
     blocks = [(names,) * 2 if isinstance(names, str) else names for names in settings["block"]]
-    for side, source in enumerate(run.sources):
+    for side in sides:
+        source = run.sources[side]
         columns = [name for f in settings["fields"] for name in f.columns[side]]
         needed = dict.fromkeys([ids[side], *columns, *(names[side] for names in blocks)])
         if is_path(source):
@@ -54,7 +56,7 @@ def inputs_of(run: Run) -> tuple[Input, Input]:
                 side="AB"[side],
             )
         )
-    return found[0], found[1]
+    return found
 
 
 def _require_the_same(run: Run, side: int) -> None:

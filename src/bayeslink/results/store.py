@@ -31,6 +31,8 @@ from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import LABELS
 from bayeslink.pairs.tables import with_own_ids, with_text_ids
 from bayeslink.results import link_toml
+from bayeslink.results.models import FILE as MODEL
+from bayeslink.results.models import model_of
 from bayeslink.results.outputs import write_inputs, write_outputs
 from bayeslink.results.reach import best_pairs
 from bayeslink.results.settings import link_arguments
@@ -79,6 +81,8 @@ def save_run(
         (folder / "run.json").write_text(summary + "\n", "utf-8")
         kept = write_inputs(run, folder) if keep_inputs else {}
         (folder / "link.toml").write_text(_link_toml(run, Path(directory), kept), "utf-8")
+        model = json.dumps(model_of(run), indent=2, default=np.generic.item)
+        (folder / MODEL).write_text(model + "\n", "utf-8")
         write_state(state_of(run), folder / STATE)
         if (judged := Path(directory) / FILE).exists():
             judgements = stack.enter_context(Judgements(judged))

@@ -111,7 +111,7 @@ def test_command_line_from_files_to_evaluation(paths, tmp_path):
     names = {p.name for p in out.iterdir()}
     tables = ("links", "parameters", "pairs", "reach", "draws", "link_draws")
     linked = {f"{n}.{end}" for n in LINKED for end in ("csv", "parquet")}
-    others = {"links.csv", "run.json", "link.toml", "state.npz"}
+    others = {"links.csv", "run.json", "link.toml", "model.json", "state.npz"}
     assert names == {f"{t}.parquet" for t in tables} | linked | others
     links = pq.read_table(out / "links.parquet")
     assert pyarrow.csv.read_csv(out / "links.csv").num_rows == links.num_rows

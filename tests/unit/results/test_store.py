@@ -148,7 +148,7 @@ def test_a_point_run_has_no_draws(paths, tmp_path):
     run.save(tmp_path / "out", linked=False)
     names = {path.name for path in (tmp_path / "out").iterdir()}
     tables = {"links.parquet", "links.csv", "parameters.parquet"}
-    assert names == tables | {"run.json", "link.toml", "state.npz"}
+    assert names == tables | {"run.json", "link.toml", "model.json", "state.npz"}
     for row in read(tmp_path / "out", "parameters").to_pylist():
         assert row["m_lower"] is row["m_upper"] is row["u_lower"] is row["u_upper"] is None
     assert read(tmp_path / "out", "links")["link_probability"].null_count == run.n_links > 0
@@ -257,7 +257,7 @@ def test_one_thread_or_two_write_the_same_files(paths, tmp_path):
         link(*flags, "--threads", n, "-o", tmp_path / str(n))
     one, two = (content(tmp_path / str(n)) for n in (1, 2))
     linked = {f"{n}.{end}" for n in LINKED for end in ("csv", "parquet")}
-    others = {"links.csv", "link.toml", "run.json", "state.npz"}
+    others = {"links.csv", "link.toml", "run.json", "model.json", "state.npz"}
     assert {*one} == {f"{t}.parquet" for t in TABLES} | linked | others
     assert one == two
     link(*flags, "--threads", 2, "--seed", 2, "-o", tmp_path / "other")
