@@ -31,6 +31,22 @@ DEMO_FIELDS = (
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print a machine-readable summary.")
 _side_a = click.option("--a", metavar="FILE", help="Where input A is now, if it has moved.")
 _side_b = click.option("--b", metavar="FILE", help="Where input B is now, if it has moved.")
+_LOUD = "bayeslink.loud"
+
+
+def _set_loudness(context: click.Context, option: click.Parameter, given: bool) -> None:
+    if given:
+        context.find_root().meta[_LOUD] = 1 if option.name == "verbose" else -1
+
+
+_quiet = click.option(
+    "-q", "--quiet", is_flag=True, expose_value=False, callback=_set_loudness,
+    help="Say nothing but what goes wrong.",
+)  # fmt: skip
+_verbose = click.option(
+    "-v", "--verbose", is_flag=True, expose_value=False, callback=_set_loudness,
+    help="Say what is going on, line by line.",
+)  # fmt: skip
 _force = click.option("--force", is_flag=True, help="Replace the output directory if it exists.")
 
 
@@ -63,6 +79,8 @@ def main() -> None:
 @click.option("--n", default=2000, show_default=True, help="Records in each file.")
 @click.option("-o", "--output", default="bayeslink-demo", show_default=True, type=Path)
 @click.option("--seed", default=1, show_default=True)
+@_quiet
+@_verbose
 @_as_json
 def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
     """Simulate two files, link them, and say how well it went."""
@@ -193,6 +211,8 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
 @click.option("--config", type=Path, metavar="link.toml", help="Settings from a file; flags win.")
 @click.option("-o", "--output", metavar="OUT", help="Directory for the results.")
 @_force
+@_quiet
+@_verbose
 @_as_json
 def link(
     config: Path | None,
@@ -265,6 +285,8 @@ def link(
 @click.option("--seed", default=1, show_default=True)
 @click.option("-o", "--output", required=True, type=Path, metavar="DIR")
 @_force
+@_quiet
+@_verbose
 @_as_json
 def simulate(
     output: Path,
@@ -309,6 +331,8 @@ def simulate(
     metavar="[PATH]",
     help="Use the judged random sample of RUN instead; PATH if its verdicts are elsewhere.",
 )
+@_quiet
+@_verbose
 @_as_json
 def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -> None:
     """Say how good the links in the run directory RUN are, by true pairs or judged ones."""
@@ -337,6 +361,8 @@ def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -
 @click.argument("id_b")
 @_side_a
 @_side_b
+@_quiet
+@_verbose
 @_as_json
 def explain(run: Path, id_a: str, id_b: str, a: str | None, b: str | None, as_json: bool) -> None:
     """Say why the records ID_A and ID_B are linked, or not, in the run directory RUN."""
@@ -364,6 +390,8 @@ def explain(run: Path, id_a: str, id_b: str, a: str | None, b: str | None, as_js
 @_side_a
 @_side_b
 @_force
+@_quiet
+@_verbose
 @_as_json
 def join(
     run: Path,
@@ -399,6 +427,8 @@ def join(
 @click.option("--no-values", is_flag=True, help="Leave the records' values out of the examples.")
 @_side_a
 @_side_b
+@_quiet
+@_verbose
 @_as_json
 def report(
     run: Path,
@@ -602,14 +632,15 @@ def _prepare() -> None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """A line that says what is going on, on a terminal only; gone when done."""
-    if not sys.stderr.isatty():
-        yield lambda message: None
+    """A bar with the time left, on a terminal only; gone when done. -q: none, -v: lines."""
+    loud = click.get_current_context().find_root().meta.get(_LOUD, 0)
+    if loud > 0:
+        yield lambda message: click.echo(f"bayeslink: {message}", err=True)
         return
-    from rich.console import Console
+    from bayeslink.progress import bar
 
-    with Console(stderr=True).status("starting") as status:
-        yield lambda message: status.update(message)
+    with bar(None if loud == 0 else False) as progress:
+        yield progress
 
 
 def _open_browser(address: str) -> None:
@@ -627,6 +658,8 @@ def _print_json(summary: dict[str, Any]) -> None:
 
 
 def _print_summary(run: Run, output: Path) -> None:
+    if click.get_current_context().find_root().meta.get(_LOUD, 0) < 0:
+        return
     click.echo("\n".join(run.report_lines()))
     for warning in run.warnings:
         click.echo(f"note: {warning}")

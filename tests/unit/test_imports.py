@@ -13,9 +13,8 @@ SOURCE = Path(bayeslink.__file__).parent
 # Each room may import from those after it; within a room, imports go in no circle.
 ROOMS = [
     "cli", "review", "reproduce", "exchange", "linking", "plots", "report", "results", "judging",
-    "simulation",
-    "engines", "inference", "pairs", "comparing", "data", "kernels", "threads", "memory",
-    "shown", "plain", "errors", "__init__",
+    "simulation", "engines", "inference", "pairs", "comparing", "data", "kernels", "progress",
+    "threads", "memory", "shown", "plain", "errors", "__init__",
 ]  # fmt: skip
 
 

@@ -77,6 +77,11 @@ def compare(
 
 def _checked_fields(fields: Sequence[Field]) -> list[Field]:
     fields = list(fields)
+    if column := next((f for f in fields if isinstance(f, str)), None):
+        raise SettingsError(
+            f"{column!r} is a column; a field also says how to compare it: levenshtein({column!r}) "
+            f"for names, exact({column!r}) for codes, date({column!r}) for dates."
+        )
     if not fields or not all(isinstance(f, Field) for f in fields):
         raise SettingsError(
             "give at least one field to compare, such as [levenshtein('surname'), exact('age')]."

@@ -20,6 +20,7 @@ from bayeslink.data.id_pairs import TEXT
 from bayeslink.engines.finding import rows_named
 from bayeslink.engines.ties import hash_texts, salted
 from bayeslink.errors import InputError, TooManyPairsError
+from bayeslink.pairs.held import Held
 from bayeslink.pairs.source import (
     Description,
     Floats,
@@ -36,7 +37,7 @@ from bayeslink.pairs.vectors import distinct_vectors
 LABELS = ("A", "B")
 
 
-class ListedPairs:
+class ListedPairs(Held):
     """All pairs in scope as one list.
 
     Parameters

@@ -36,10 +36,11 @@ from bayeslink.engines.search import Problem, choose_caps, make_joins
 from bayeslink.engines.tables import Tables
 from bayeslink.engines.ties import tie_keys
 from bayeslink.memory import Memory
+from bayeslink.pairs.held import HeldHere
 from bayeslink.pairs.source import Description, Floats, Ints, LevelCounts, Pairs, Patterns
 
 
-class LocalPairs:
+class LocalPairs(HeldHere):
     """All pairs of two files in scope, on this machine. Made by `compare`."""
 
     def __init__(

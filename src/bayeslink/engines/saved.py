@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bayeslink.comparing.fields import Field
 from bayeslink.engines.finding import rows_named
 from bayeslink.errors import InputError
+from bayeslink.pairs.held import HeldHere
 from bayeslink.pairs.source import (
     Description,
     Floats,
@@ -28,7 +29,7 @@ from bayeslink.pairs.source import (
 Rows = NDArray[np.int32]
 
 
-class SavedPairs:
+class SavedPairs(HeldHere):
     """Pairs of a saved run.
 
     Parameters

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from bayeslink.comparing.dictionaries import Codes, Dictionary
 from bayeslink.comparing.fields import Field
 from bayeslink.engines.local import LocalPairs
+from bayeslink.pairs.held import HeldHere
 from bayeslink.pairs.source import (
     Description,
     Floats,
@@ -59,7 +60,7 @@ def with_swapped_names(pairs: LocalPairs) -> PairSource:
     return pairs if found is None else SwappedNames(pairs, found)
 
 
-class SwappedNames:
+class SwappedNames(HeldHere):
     """A PairSource over another one, with exceptions to its comparison vectors."""
 
     def __init__(self, inner: LocalPairs, swaps: _Swaps) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bayeslink.errors import SettingsError
 from bayeslink.inference import decisions
-from bayeslink.inference.diagnostics import Diagnostic, summarize, verdict
+from bayeslink.inference.diagnostics import Diagnostics, summarize, verdict
 from bayeslink.inference.error_counts import ErrorLaw, mean_law
 from bayeslink.inference.model import Parameters
 from bayeslink.inference.population import PopulationSize, population_size
@@ -213,7 +213,7 @@ class Posterior(Shown):
         """Positions of the candidates, most probable first."""
         return np.argsort(-self.probability, kind="stable")
 
-    def diagnostics(self, interval: float = 0.95) -> list[Diagnostic]:
+    def diagnostics(self, interval: float = 0.95) -> Diagnostics:
         """R-hat, effective sample sizes and Monte Carlo errors of L, log posterior, m and u."""
         return summarize(self.quantities(), interval=interval)
 

@@ -31,9 +31,11 @@ from bayeslink.judging.labels import known_pairs, with_verdict
 from bayeslink.linking.run import Run
 from bayeslink.pairs.source import PairSource
 from bayeslink.pairs.tables import pair_table
+from bayeslink.progress import with_bar
 from bayeslink.results.models import fields_from
 
 
+@with_bar
 def link(
     a: Any,
     b: Any = None,
@@ -68,10 +70,17 @@ def link(
     `link(pairs)` takes pairs that were compared before, by `compare` or by another tool
     (`from_splink`, `from_table`, …), in place of files and fields.
 
-    Parameters as for `compare`, `fit_penalized`, `posthoc_blocks` and `sample`, and
-
     Parameters
     ----------
+    a, b
+        Paths (CSV, TSV, Parquet or a folder of it, Excel, SQLite, DuckDB), "-" for standard input,
+        the address of a Postgres database, or pandas, polars or Arrow tables, lazy ones too.
+    fields
+        What is compared: `exact("age")`, `levenshtein("surname")`, …
+    id
+        The id column, as one name or (name in A, name in B); None numbers the rows.
+    block
+        Columns that must be equal for a pair to be in scope, each as one name or two.
     theta, prior
         The cost of a link, or a prior on the number of links; a flat prior on the overlap of the
         files unless given.
@@ -97,6 +106,22 @@ def link(
         An earlier run, its directory or its model.json: what it learned of m is the prior, at
         this strength (1: as if its links were links here; 0: not at all; inf: m and u are fixed).
         Its fields are compared unless `fields` are given.
+    draws, tune, chains
+        Draws of each chain that are kept, draws before those, and how many chains there are.
+    read, missing
+        How files are read (`ReadOptions`, for both or one each); values that count as missing.
+    seed
+        Of the draws: the same seed gives the same result on any number of threads.
+    threads, memory
+        Threads to use; what the run may use of memory, such as "8GB". Neither changes a result.
+    progress
+        A function that is told what is going on; a bar on terminals and in notebooks unless given.
+
+    Returns
+    -------
+    Run
+        `run.links`, `run.joined()`, `run.unlinked("a")`, `run.posterior`, `run.explain(…)`,
+        `run.save(…)`, `run.report(…)`.
     """
     if theta is not None:
         if prior is not None:

@@ -45,6 +45,9 @@ class Run:
     sources: tuple[Any, Any] | None = field(default=None, repr=False)  # A and B, as given
     stored: Mapping[str, Any] | None = field(default=None, repr=False)  # the summary, if opened
 
+    def __repr__(self) -> str:
+        return "\n".join(self.report_lines())
+
     @property
     def links(self) -> Any:
         """Links, and pairs to review, in the caller's own kind of table."""
@@ -57,6 +60,7 @@ class Run:
 
     @property
     def n_links(self) -> int:
+        """Links of the estimate, pairs to review left out."""
         return int(pc.sum(pc.equal(self.table["decision"], "link")).as_py() or 0)
 
     @property

@@ -117,7 +117,7 @@ def _with_prior(field: Field, entry: Mapping[str, Any], strength: float) -> Fiel
     place = {label: k for k, label in enumerate(entry["levels"])}
     if lacking := [label for label in field.labels if label not in place]:
         raise SettingsError(
-            f"the model has no level {lacking[0]!r} of the field {field.name!r}. Give the field the "
+            f"the model has no level {lacking[0]!r} of the field {field.name!r}. Give it the "
             "cuts and bands that it had."
         )
     at = [place[label] for label in field.labels]
