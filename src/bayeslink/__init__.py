@@ -44,6 +44,8 @@ _PUBLIC = {
     "plan_sample": "results.audit_plan",
     "evaluate_sample": "results.audit",
     "changes": "results.changes",
+    "coverage": "results.analyses",
+    "cross_table": "results.analyses",
     "export_labels": "judging.labels",
     "read_labels": "judging.labels",
     "compare": "engines.compare",
@@ -107,6 +109,7 @@ if TYPE_CHECKING:
     from bayeslink.linking.link import link
     from bayeslink.linking.opening import open_run, relink
     from bayeslink.linking.updating import update
+    from bayeslink.results.analyses import coverage, cross_table
     from bayeslink.results.audit import evaluate_sample
     from bayeslink.results.audit_plan import plan_sample
     from bayeslink.results.audit_sample import draw_sample

@@ -463,6 +463,13 @@ def report(
     metavar="COLUMN",
     help="A further column to see, not compared (COLUMN_A=COLUMN_B if they differ).",
 )
+@click.option(
+    "--names",
+    nargs=2,
+    default=("a", "b"),
+    metavar="A B",
+    help="What Splink calls the two data sets, for the labels written for it. [a b]",
+)
 @click.option("--no-browser", is_flag=True, help="Only print the address of the page.")
 @click.option("--log", is_flag=True, help="Print the method and the status of each request.")
 @click.option("--plan", is_flag=True, help="Only say how many pairs to judge, and where.")
@@ -482,6 +489,7 @@ def review(
     run: Path,
     port: int,
     show: tuple[str, ...],
+    names: tuple[str, str],
     no_browser: bool,
     log: bool,
     plan: bool,
@@ -515,7 +523,7 @@ def review(
         from bayeslink.review.material import open_run
         from bayeslink.review.server import serve
 
-        material = open_run(run, show, a, b)
+        material = open_run(run, show, a, b, names)
         if draw is not None:
             draw_sample(run, draw)
 

@@ -3,6 +3,10 @@
 import copy
 import inspect
 import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -111,3 +115,14 @@ def test_quiet_and_verbose(files, tmp_path):
     assert usual.stderr == ""
     assert "links" in usual.stdout
     assert link("-q", "--json").output.startswith("{")
+
+
+def test_the_first_snippet_of_the_readme_needs_no_extra():
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    snippet, shown = re.search(r"```python\n(.*?)```\n```\n(.*?)```", readme, re.DOTALL).groups()
+    extras = ("pandas", "polars", "duckdb", "arviz", "openpyxl", "matplotlib")
+    without = f"import sys; sys.modules.update(dict.fromkeys({extras!r}))\n"
+    done = subprocess.run(
+        [sys.executable, "-c", without + snippet], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == shown

@@ -33,6 +33,7 @@ class Material:
 
     folder: Path
     inputs: tuple[str | None, str | None]  # where the files are, if not where they were
+    names: tuple[str, str]  # of the data sets, in labels for Splink
     fingerprint: str  # of the run
     fields: Sequence[Field]  # compared
     further: Sequence[Field]  # not compared, only shown: blocking keys, and columns asked for
@@ -97,7 +98,11 @@ class Material:
 
 
 def open_run(
-    folder: Path, show: Sequence[str] = (), a: str | None = None, b: str | None = None
+    folder: Path,
+    show: Sequence[str] = (),
+    a: str | None = None,
+    b: str | None = None,
+    names: tuple[str, str] = ("a", "b"),
 ) -> Material:
     """Read a run directory, and again the files that were linked.
 
@@ -108,6 +113,8 @@ def open_run(
         names differ.
     a, b
         Where the files are now, if they are not where they were.
+    names
+        What the two data sets are called in Splink, for the labels written for it.
     """
     summary = store.read_summary(folder)
     if not isinstance(summary, dict) or "chains" not in summary:
@@ -124,6 +131,7 @@ def open_run(
     return Material(
         folder=folder,
         inputs=(a, b),
+        names=names,
         fingerprint=fingerprint(folder),
         fields=fields,
         further=further,
