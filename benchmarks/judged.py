@@ -23,7 +23,7 @@ import bayeslink as bl
 from bayeslink.data.id_pairs import SIDES
 from bayeslink.results.audit import estimate
 from bayeslink.results.audit_sample import stratified
-from bayeslink.results.store import read_table
+from bayeslink.results.reading import read_table
 from tests.data import ROOT
 
 FIELDS = {

@@ -54,11 +54,25 @@ _PUBLIC = {
     "plan_sample": "results.audit_plan",
     "evaluate_sample": "results.audit",
     "changes": "results.changes",
+    "coverage": "results.analyses",
+    "cross_table": "results.analyses",
     "export_labels": "judging.labels",
     "read_labels": "judging.labels",
     "compare": "engines.compare",
+    "from_fastlink": "exchange.tables",
+    "from_recordlinkage": "exchange.tables",
+    "from_splink": "exchange.splink_tables",
+    "from_table": "exchange.tables",
+    "given_levels": "comparing.fields",
+    "read_splink": "exchange.splink_settings",
+    "splink_clusters": "exchange.splink_tables",
+    "splink_labels": "exchange.splink_tables",
+    "splink_predictions": "exchange.splink_tables",
     "link": "linking.link",
     "suggest": "suggesting.suggestion",
+    "open_run": "linking.opening",
+    "relink": "linking.opening",
+    "update": "linking.updating",
     "evaluate": "results.evaluation",
     "plots": "plots",
     "simulate": "simulation.files",
@@ -76,6 +90,7 @@ if TYPE_CHECKING:
         date,
         exact,
         geo,
+        given_levels,
         jaro_winkler,
         levenshtein,
         numeric,
@@ -96,6 +111,14 @@ if TYPE_CHECKING:
     from bayeslink.data.records import ReadOptions
     from bayeslink.engines.compare import compare
     from bayeslink.errors import BayeslinkError, InputError, OutputError, SettingsError
+    from bayeslink.exchange.splink_settings import read_splink
+    from bayeslink.exchange.splink_tables import (
+        from_splink,
+        splink_clusters,
+        splink_labels,
+        splink_predictions,
+    )
+    from bayeslink.exchange.tables import from_fastlink, from_recordlinkage, from_table
     from bayeslink.inference.decisions import Loss
     from bayeslink.inference.em import assign_em, fellegi_sunter, fit_em
     from bayeslink.inference.penalized import fit_penalized, penalty_path
@@ -107,6 +130,9 @@ if TYPE_CHECKING:
     from bayeslink.inference.sensitivity import sensitivity
     from bayeslink.judging.labels import export_labels, read_labels
     from bayeslink.linking.link import link
+    from bayeslink.linking.opening import open_run, relink
+    from bayeslink.linking.updating import update
+    from bayeslink.results.analyses import coverage, cross_table
     from bayeslink.results.audit import evaluate_sample
     from bayeslink.results.audit_plan import plan_sample
     from bayeslink.results.audit_sample import draw_sample

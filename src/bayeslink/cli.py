@@ -36,6 +36,24 @@ DEMO_FIELDS = (
     "postcode:exact",
 )
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print a machine-readable summary.")
+_side_a = click.option("--a", metavar="FILE", help="Where input A is now, if it has moved.")
+_side_b = click.option("--b", metavar="FILE", help="Where input B is now, if it has moved.")
+_LOUD = "bayeslink.loud"
+
+
+def _set_loudness(context: click.Context, option: click.Parameter, given: bool) -> None:
+    if given:
+        context.find_root().meta[_LOUD] = 1 if option.name == "verbose" else -1
+
+
+_quiet = click.option(
+    "-q", "--quiet", is_flag=True, expose_value=False, callback=_set_loudness,
+    help="Say nothing but what goes wrong.",
+)  # fmt: skip
+_verbose = click.option(
+    "-v", "--verbose", is_flag=True, expose_value=False, callback=_set_loudness,
+    help="Say what is going on, line by line.",
+)  # fmt: skip
 _force = click.option(
     "--force", is_flag=True, help="Replace an earlier run in the output directory."
 )
@@ -84,6 +102,8 @@ def main() -> None:
 @click.option("--n", default=2000, show_default=True, help="Records in each file.")
 @click.option("-o", "--output", default="bayeslink-demo", show_default=True, type=Path)
 @click.option("--seed", default=1, show_default=True)
+@_quiet
+@_verbose
 @_as_json
 def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
     """Simulate two files, link them, and say how well it went."""
@@ -220,6 +240,20 @@ def init(a: str, b: str, output: Path, force: bool, as_json: bool, **flags: Any)
     metavar="PATH",
     help="Judged pairs, to hold for certain: a reviewed run directory, or a CSV or Parquet file.",
 )
+@click.option(
+    "--model",
+    metavar="PATH",
+    help="An earlier run directory or its model.json: what it learned of m is the prior.",
+)
+@click.option(
+    "--strength", type=float, metavar="SHARE", help="How much of the model's links counts. [1]"
+)
+@click.option(
+    "--update",
+    type=Path,
+    metavar="RUN",
+    help="Link a new batch, the one file given, to the records of A that RUN left without a link.",
+)
 @click.option("--point", is_flag=True, default=None, help="Point estimate only: no probabilities.")
 @click.option("--seed", type=int, help="Of the draws. [1]")
 @click.option("--threads", type=int, help="Threads to use. [all]")
@@ -229,10 +263,20 @@ def init(a: str, b: str, output: Path, force: bool, as_json: bool, **flags: Any)
 @click.option(
     "--explain-plan", is_flag=True, help="Say how all pairs were searched, and why none is missed."
 )
+@click.option(
+    "--no-linked",
+    is_flag=True,
+    help="Leave out the linked file and the records without a link, which hold all columns.",
+)
+@click.option(
+    "--keep-inputs", is_flag=True, help="Copy the inputs to OUT, to repeat the run from it alone."
+)
 @click.option("--config", type=Path, metavar="link.toml", help="Settings from a file; flags win.")
 @click.option("--group-readable", is_flag=True, help="Let your group read OUT. [only you may]")
 @click.option("-o", "--output", metavar="OUT", help="Directory for the results.")
 @_force
+@_quiet
+@_verbose
 @_as_json
 def link(
     config: Path | None,
@@ -241,9 +285,15 @@ def link(
     as_json: bool,
     explain_plan: bool,
     group_readable: bool,
+    no_linked: bool,
+    keep_inputs: bool,
+    update: Path | None,
     **flags: Any,
 ) -> None:
     """Link the files A and B and write the results to OUT."""
+    if update is not None:
+        _link_batch(update, output, force, as_json, flags)
+        return
     with _progress() as progress:
         from bayeslink.linking.link import link as link_files
         from bayeslink.results.claim import check_target, claim
@@ -262,6 +312,7 @@ def link(
             raise SettingsError("no output directory. Name one: -o OUT")
         check_target(Path(output), force=force)  # before the work, not after it
         arguments = link_arguments(settings)
+        arguments |= {key: flags[key] for key in ("model", "strength") if flags[key] is not None}
         here = click.get_current_context()
         suggestion = None
         with (
@@ -276,14 +327,20 @@ def link(
             _removed_on_failure(read.quarantine for read in arguments["read"]),
         ):
             _prepare()
-            if not arguments["fields"]:
+            if not arguments["fields"] and not flags["model"]:
                 progress("looking at the files")
                 suggestion = _suggest(settings, arguments["read"])
                 arguments |= {"fields": suggestion.fields, "read": suggestion.read}
                 arguments.setdefault("id", suggestion.id)
             run = link_files(**arguments, progress=progress, checkpoints=checkpoints)
             changed = _changes(flags["labels"], config, run)  # first: it may be OUT's own labels
-            run.save(output, force=force, shared=group_readable)
+            run.save(
+                output,
+                force=force,
+                shared=group_readable,
+                linked=not no_linked,
+                keep_inputs=keep_inputs,
+            )
     if as_json:
         plan = {"plan": str(run.plan)} if explain_plan else {}
         _print_json(
@@ -351,6 +408,8 @@ def comparisons(names: tuple[str, ...]) -> None:
 @click.option("--seed", default=1, show_default=True)
 @click.option("-o", "--output", required=True, type=Path, metavar="DIR")
 @_force
+@_quiet
+@_verbose
 @_as_json
 def simulate(
     output: Path,
@@ -395,6 +454,8 @@ def simulate(
     metavar="[PATH]",
     help="Use the judged random sample of RUN instead; PATH if its verdicts are elsewhere.",
 )
+@_quiet
+@_verbose
 @_as_json
 def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -> None:
     """Say how good the links in the run directory RUN are, by true pairs or judged ones."""
@@ -422,13 +483,17 @@ def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -
 @click.argument("run", type=Path)
 @click.argument("id_a")
 @click.argument("id_b")
+@_side_a
+@_side_b
+@_quiet
+@_verbose
 @_as_json
-def explain(run: Path, id_a: str, id_b: str, as_json: bool) -> None:
+def explain(run: Path, id_a: str, id_b: str, a: str | None, b: str | None, as_json: bool) -> None:
     """Say why the records ID_A and ID_B are linked, or not, in the run directory RUN."""
     with _progress() as progress:
         from bayeslink.linking.saved import explain_saved
 
-        explanation = explain_saved(run, id_a, id_b, progress=progress)
+        explanation = explain_saved(run, id_a, id_b, a=a, b=b, progress=progress)
     if as_json:
         _print_json(dataclasses.asdict(explanation))
     else:
@@ -437,10 +502,57 @@ def explain(run: Path, id_a: str, id_b: str, as_json: bool) -> None:
 
 @main.command()
 @click.argument("run", type=Path)
+@click.option("-o", "--output", required=True, type=Path, metavar="FILE", help=".csv or .parquet")
+@click.option(
+    "--how",
+    default="inner",
+    show_default=True,
+    type=click.Choice(["inner", "left", "right", "outer"]),
+    help="Linked records only, all of A, all of B, or all of both.",
+)
+@click.option("--draws", type=int, metavar="K", help="K versions, each with the links of one draw.")
+@_side_a
+@_side_b
+@_force
+@_quiet
+@_verbose
+@_as_json
+def join(
+    run: Path,
+    output: Path,
+    how: str,
+    draws: int | None,
+    a: str | None,
+    b: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write the linked file of the run directory RUN: A's columns beside B's.
+
+    With --draws, the versions stand one below the other, numbered in a column `draw`.
+    """
+    with _progress() as progress:
+        from bayeslink.linking.opening import open_run
+        from bayeslink.results.outputs import write_join
+
+        progress("joining the files")
+        rows = write_join(open_run(run, a=a, b=b), output, how=how, draws=draws, force=force)
+    if as_json:
+        _print_json({"output": str(output), "rows": rows})
+    else:
+        _tell(f"{click.format_filename(output)}: {rows:,} rows.")
+
+
+@main.command()
+@click.argument("run", type=Path)
 @click.option("-o", "--output", type=Path, metavar="FILE", help="[report.html in RUN]")
 @click.option("--truth", type=Path, help="True pairs: CSV or Parquet with id_a and id_b.")
 @click.option("--disclosure", type=int, metavar="K", help="Round counts to K, hide those below it.")
 @click.option("--no-values", is_flag=True, help="Leave the records' values and ids out.")
+@_side_a
+@_side_b
+@_quiet
+@_verbose
 @_as_json
 def report(
     run: Path,
@@ -448,6 +560,8 @@ def report(
     truth: Path | None,
     disclosure: int | None,
     no_values: bool,
+    a: str | None,
+    b: str | None,
     as_json: bool,
 ) -> None:
     """Write the run directory RUN as one HTML file to read, print and pass on."""
@@ -455,7 +569,9 @@ def report(
         from bayeslink.report.page import report as write_report
 
         progress("writing the report")
-        path = write_report(run, output, truth=truth, disclosure=disclosure, values=not no_values)
+        path = write_report(
+            run, output, truth=truth, disclosure=disclosure, values=not no_values, a=a, b=b
+        )
     if as_json:
         _print_json({"report": str(path)})
     else:
@@ -471,6 +587,13 @@ def report(
     metavar="COLUMN",
     help="A further column to see, not compared (COLUMN_A=COLUMN_B if they differ).",
 )
+@click.option(
+    "--names",
+    nargs=2,
+    default=("a", "b"),
+    metavar="A B",
+    help="What Splink calls the two data sets, for the labels written for it. [a b]",
+)
 @click.option("--no-browser", is_flag=True, help="Only print the address of the page.")
 @click.option("--log", is_flag=True, help="Print the method and the status of each request.")
 @click.option("--plan", is_flag=True, help="Only say how many pairs to judge, and where.")
@@ -483,17 +606,22 @@ def report(
     help="With --plan: what the interval is of.",
 )
 @click.option("--draw", type=int, metavar="N", help="First draw a random sample of N pairs.")
+@_side_a
+@_side_b
 @click.option("--json", "as_json", is_flag=True, help="With --plan: print it machine-readable.")
 def review(
     run: Path,
     port: int,
     show: tuple[str, ...],
+    names: tuple[str, str],
     no_browser: bool,
     log: bool,
     plan: bool,
     width: float | None,
     of: Any,
     draw: int | None,
+    a: str | None,
+    b: str | None,
     as_json: bool,
 ) -> None:
     """Judge the uncertain cases of the run directory RUN on a page in the browser.
@@ -519,7 +647,7 @@ def review(
         from bayeslink.review.material import open_run
         from bayeslink.review.server import serve
 
-        material = open_run(run, show)
+        material = open_run(run, show, a, b, names)
         if draw is not None:
             draw_sample(run, draw)
 
@@ -632,6 +760,29 @@ def _changes(labels: str | None, config: Path | None, run: Run) -> Changes | Non
     return next((changes(folder, run) for folder in earlier if is_run(folder)), None)
 
 
+def _link_batch(
+    earlier: Path, output: str | None, force: bool, as_json: bool, flags: dict[str, Any]
+) -> None:
+    """`link --update`."""
+    if not flags["a"] or not output:
+        raise SettingsError("usage: bayeslink link --update RUN B_NEW -o OUT")
+    with _progress() as progress:
+        from bayeslink.linking.opening import open_run
+        from bayeslink.linking.updating import told
+        from bayeslink.linking.updating import update as link_batch
+
+        before = open_run(earlier)
+        given = {key: flags[key] for key in ("strength", "draws", "tune", "chains", "seed")}
+        chosen = {key: value for key, value in given.items() if value is not None}
+        run = link_batch(before, flags["a"], progress=progress, **chosen)
+        run.save(output, force=force, keep_inputs=True)
+    if as_json:
+        _print_json({**run.summary(), "earlier_links": before.n_links})
+        return
+    _print_summary(run, Path(output))
+    _tell(f"\nWhat the batch changed:\n{told(before, run)}")
+
+
 @contextmanager
 def _removed_on_failure(quarantine: Iterable[str | Path | None]) -> Iterator[None]:
     """Leave no rows set aside by a run that failed: its repeat would refuse to overwrite them."""
@@ -653,21 +804,15 @@ def _prepare() -> None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """A line that says what is going on, on a terminal only; gone when done."""
-    if not _on_a_terminal():
-        yield lambda message: None
+    """A bar with the time left, on a terminal only; gone when done. -q: none, -v: lines."""
+    loud = click.get_current_context().find_root().meta.get(_LOUD, 0)
+    if loud > 0:
+        yield lambda message: _complain(f"bayeslink: {message}")
         return
-    from rich.console import Console
+    from bayeslink.progress import bar
 
-    with Console(stderr=True).status("starting") as status:
-        yield lambda message: status.update(message)
-
-
-def _on_a_terminal() -> bool:
-    try:
-        return sys.stderr.isatty()
-    except ValueError:  # closed
-        return False
+    with bar(None if loud == 0 else False) as progress:
+        yield progress
 
 
 def _open_browser(address: str) -> None:
@@ -685,10 +830,13 @@ def _print_json(summary: dict[str, Any]) -> None:
 
 
 def _print_summary(run: Run, output: Path) -> None:
+    if click.get_current_context().find_root().meta.get(_LOUD, 0) < 0:
+        return
     _tell("\n".join(run.report_lines()))
     for warning in run.warnings:
         _tell(f"note: {warning}")
-    _tell(f"Results in {click.format_filename(output)}: links.csv, run.json and more.")
+    first = "linked.csv" if (output / "linked.csv").exists() else "links.csv"
+    _tell(f"Results in {click.format_filename(output)}: {first}, run.json and more.")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,18 @@
 """The one door from statistics to their pictures."""
 
+from collections.abc import Sequence
+from html import escape
 from importlib import import_module
+from typing import Any
+
+
+def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A small table for notebooks."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<p>{escape(title)}</p><table><tr>{head}</tr>{body}</table>"
 
 
 class Shown:

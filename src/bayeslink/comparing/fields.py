@@ -28,7 +28,9 @@ from bayeslink.comparing.field_checks import (
 )
 from bayeslink.errors import SettingsError
 from bayeslink.plain import plain
+from bayeslink.shown import html_table
 
+GIVEN = "given"  # the kind of a field whose levels came with the pairs
 DEFAULT_NORMALISATION = ("unicode", "case", "space")
 
 
@@ -54,7 +56,17 @@ class Field:
 
     @property
     def n_levels(self) -> int:
+        """How many levels there are, missing left out."""
         return len(self.labels)
+
+    def __repr__(self) -> str:
+        called = "" if self.columns[0][:1] == (self.name,) else f", name={self.name!r}"
+        return f"{self.kind}({self.columns[0][0]!r}{called}): {' < '.join(self.labels)}"
+
+    def _repr_html_(self) -> str:
+        rows = [[*each] for each in zip(self.labels, self.m_prior, self.u_prior, strict=True)]
+        told = f"{self.kind}, {' and '.join(map(repr, dict.fromkeys(map(' '.join, self.columns))))}"
+        return html_table(f"{self.name}: {told}", ["level", "prior of m", "prior of u"], rows)
 
 
 def exact(column: str, **common: Any) -> Field:
@@ -237,6 +249,15 @@ def custom(
     own = {"levels": levels}
     options = {**own, "function": function}
     return make_field("custom", column, labels, f"level {levels}", (), common, own, options)
+
+
+def given_levels(name: str, labels: Sequence[str], **priors: Any) -> Field:
+    """A field whose levels another tool has told; `labels` say what they mean, worst first.
+
+    `m_prior` and `u_prior` as for `exact`.
+    """
+    own = {"labels": tuple(labels)}
+    return make_field(GIVEN, name, list(labels[:-1]), labels[-1], (), priors, own)
 
 
 def default_m_prior(n_lower: int, n_bands: int) -> tuple[float, ...]:

@@ -85,6 +85,14 @@ def exact_integers(column: pa.ChunkedArray) -> bool:
     return bool(np.all((np.abs(values) < limit) & (values == np.trunc(values))))
 
 
+def whole_number_type(column: pa.ChunkedArray) -> str | None:
+    """The Arrow type of ids that are whole numbers, of which pandas may make floats; else None."""
+    kind = without_dictionary(column).type
+    if pa.types.is_floating(kind):
+        return "int64"
+    return str(kind) if pa.types.is_integer(kind) else None
+
+
 def _float_text(values: pa.Array) -> pa.Array:
     """Integer text if all are whole (pandas makes floats of integers with gaps), else the repr."""
     absent = pc.fill_null(pc.is_nan(values), True).to_numpy(zero_copy_only=False)

@@ -70,35 +70,40 @@ def read_delimited(
     `where` opens every message, as in "input A, people.csv".
     """
     digest = hashlib.sha256()
-    with _field_limit():
-        lines = chain.from_iterable(_line_blocks(path, encoding, digest, where))
-        skipped = sum(1 for _ in islice(lines, skip_lines))
-        peek = list(islice(lines, PEEK))
-        delimiter, names = _find_header(peek, wanted, delimiter, skipped, where)
-        wanted = names if wanted is None else wanted
-        reader = csv.reader(chain(peek, lines), delimiter=delimiter, strict=True)
-        next(filter(None, reader))  # the header, found above
-        chunks: list[list[pa.Array]] = []
-        starts: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
-        misfits: list[tuple[int, int]] = []
-        positions = [names.index(name) for name in wanted]
-        for batch, first, spans in _batches(reader, len(names), skipped, where):
-            if not multiline:
-                long = np.flatnonzero(spans > 1)
-                refuse_swallowed(((first[k], batch[k]) for k in long), delimiter, len(names), where)
-            if set(map(len, batch)) != {len(names)}:
-                batch, first, bad = _fitting(batch, first, spans, len(names))
-                if bad and not set_aside:
-                    raise _misfit_error(bad[0], len(names), not chunks and not len(first), where)
-                misfits += [(line, span) for line, span, _ in bad]
-            if batch:
-                chunks.append(_pack(batch, positions))
-                starts.append(first)
+    chunks: list[list[pa.Array]] = []
+    starts: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
+    misfits: list[tuple[int, int]] = []
+    names: Sequence[str] = wanted or ()
+    form = (encoding, delimiter, skip_lines, set_aside, multiline)
+    for rows in _rows(path, wanted, form, digest, where):
+        misfits += rows.misfits
+        names = rows.names if wanted is None else wanted
+        if rows.cells:
+            chunks.append(_pack(rows.cells, [rows.names.index(name) for name in names]))
+            starts.append(rows.lines)
     columns = {
         name: pa.chunked_array([chunk[k] for chunk in chunks], pa.large_string())
-        for k, name in enumerate(wanted)
+        for k, name in enumerate(names)
     }
     return Delimited(columns, np.concatenate(starts), misfits, digest.hexdigest())
+
+
+def all_columns(
+    path: Path,
+    needed: Sequence[str],
+    *,
+    where: str,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    skip_lines: int = 0,
+    set_aside: bool = False,
+    multiline: bool = False,
+) -> Iterator[pa.Table]:
+    """Every column of the same rows, some at a time; `needed` are columns that must be there."""
+    form = (encoding, delimiter, skip_lines, set_aside, multiline)
+    for rows in _rows(path, needed, form, hashlib.sha256(), where):
+        if rows.cells:
+            yield pa.table(_pack(rows.cells, range(len(rows.names))), rows.names)
 
 
 def write_misfits(
@@ -359,6 +364,46 @@ def no_records(where: str) -> InputError:
 
 
 # The rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Some rows that fit the header, and where those are that do not."""
+
+    names: list[str]  # of all columns
+    cells: list[list[str]]
+    lines: npt.NDArray[np.int64]
+    misfits: list[tuple[int, int]]
+
+
+def _rows(
+    path: Path,
+    wanted: Sequence[str] | None,
+    form: tuple[str | None, str | None, int, bool, bool],
+    digest: Any,
+    where: str,
+) -> Iterator[_Rows]:
+    """Rows as they stand in the file; one of the wrong length is an error unless set aside."""
+    encoding, delimiter, skip_lines, set_aside, multiline = form
+    with _field_limit():
+        lines = chain.from_iterable(_line_blocks(path, encoding, digest, where))
+        skipped = sum(1 for _ in islice(lines, skip_lines))
+        peek = list(islice(lines, PEEK))
+        delimiter, names = _find_header(peek, wanted, delimiter, skipped, where)
+        reader = csv.reader(chain(peek, lines), delimiter=delimiter, strict=True)
+        next(filter(None, reader))  # the header, found above
+        none_yet = True
+        for batch, first, spans in _batches(reader, len(names), skipped, where):
+            bad: list[tuple[int, int, int]] = []
+            if not multiline:
+                long = np.flatnonzero(spans > 1)
+                refuse_swallowed(((first[k], batch[k]) for k in long), delimiter, len(names), where)
+            if set(map(len, batch)) != {len(names)}:
+                batch, first, bad = _fitting(batch, first, spans, len(names))
+                if bad and not set_aside:
+                    raise _misfit_error(bad[0], len(names), none_yet and not len(first), where)
+            none_yet = none_yet and not batch
+            yield _Rows(names, batch, first, [(line, span) for line, span, _ in bad])
 
 
 @contextmanager

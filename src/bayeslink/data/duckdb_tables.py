@@ -5,7 +5,6 @@ exactly one SELECT is run, read-only, with files, extensions and settings out of
 bounds of memory, of rows and of time.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,11 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from bayeslink.data.databases import SECONDS, file_sha256, no_select, too_late
 from bayeslink.data.delimited import require_columns
+from bayeslink.data.python_cells import quoted, too_large
 from bayeslink.errors import InputError
 
 MOST_ROWS = 10**11  # that any step of a query may be expected to go through
-SECONDS = 600  # that a query may take
 BATCH_ROWS = 100_000
 _SHUT = {
     "enable_external_access": "false",
@@ -51,12 +51,12 @@ def read_duckdb(
                 found = connection.sql(f"FROM ({query}\n) LIMIT 0").columns
                 names = found if wanted is None else wanted
                 require_columns(found, names, where)
-                picked = f"SELECT {', '.join(map(_quoted, names))} FROM ({query}\n)"
+                picked = f"SELECT {', '.join(map(quoted, names))} FROM ({query}\n)"
                 _refuse_endless(connection, picked, where)
                 read = _fetch(connection.sql(picked), memory // 2, where)
     except (duckdb.Error, pa.ArrowException, OSError) as error:  # Arrow passes DuckDB's on
         raise _refusal(duckdb, error, where) from None
-    return read, _digest(path)
+    return read, file_sha256(path, "duckdb")
 
 
 def _query(connection: Any, table: str | None, where: str) -> str:
@@ -65,7 +65,7 @@ def _query(connection: Any, table: str | None, where: str) -> str:
     tables = {(name, f"{schema}.{name}"): (schema, name) for schema, name in found.fetchall()}
     for names, parts in tables.items():
         if table in names:
-            return f"SELECT * FROM {'.'.join(map(_quoted, parts))}"
+            return f"SELECT * FROM {'.'.join(map(quoted, parts))}"
     if table is not None and len(table.split()) > 1:
         return _one_select(connection, table, where)
     shown = ", ".join(repr(names[0]) for names in tables) or "none"
@@ -82,11 +82,7 @@ def _one_select(connection: Any, query: str, where: str) -> str:
 
     statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise InputError(
-            f"{where}: --table (table=) must be the name of a table or one SELECT query, and this "
-            "is something else. Nothing of it was run. If the settings came from somebody else, "
-            "ask what it is for."
-        )
+        raise no_select(where)
     for at in (k for k, character in enumerate(query) if character == ";"):
         try:  # what follows the end is nothing, or a comment; within a text it is neither
             if not connection.extract_statements(query[at + 1 :]):
@@ -120,7 +116,7 @@ def _fetch(result: Any, most: int, where: str) -> pa.Table:
         for batch in reader:
             size += batch.nbytes
             if size > most:
-                raise _too_large(where)
+                raise too_large(where)
             batches.append(batch)
         return pa.Table.from_batches(batches, reader.schema)
 
@@ -142,10 +138,7 @@ def _limited(connection: Any, where: str) -> Iterator[None]:
     except Exception:
         if not late.is_set():
             raise
-        raise InputError(
-            f"{where}: the query takes longer than {SECONDS} seconds and was stopped. Write its "
-            "result to a table, and name that."
-        ) from None
+        raise too_late(where, SECONDS) from None
     finally:
         timer.cancel()
 
@@ -154,7 +147,7 @@ def _refusal(duckdb: Any, error: Exception, where: str) -> InputError:
     """What DuckDB said, in words that never quote a cell, as one about a failed cast would."""
     kind = str(error).partition(":")[0]  # Arrow keeps the message, not the class
     if kind.startswith("Out of Memory"):
-        return _too_large(where)
+        return too_large(where)
     if kind == "Permission Error":
         return InputError(
             f"{where}: the query, or a view of the database, reads or writes files or extensions. "
@@ -166,26 +159,3 @@ def _refusal(duckdb: Any, error: Exception, where: str) -> InputError:
         f"{where}: DuckDB cannot read it ({reason}). Check that it is a DuckDB database, not "
         "open for writing elsewhere, and that the query runs."
     )
-
-
-def _too_large(where: str) -> InputError:
-    return InputError(
-        f"{where}: the table or query takes more than half of the memory budget. Give a larger "
-        "one (--memory), or read fewer columns or rows."
-    )
-
-
-def _digest(path: Path) -> str:
-    """Hash of the database with what is still in its write-ahead log."""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256")
-    try:
-        log = path.with_name(f"{path.name}.wal").read_bytes()
-    except FileNotFoundError:
-        log = b""
-    digest.update(log)
-    return digest.hexdigest()
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -19,6 +19,7 @@ from bayeslink.data.cell_texts import (
     TEXT,
     as_text,
     exact_integers,
+    whole_number_type,
     without_dictionary,
 )
 from bayeslink.data.delimited import (
@@ -26,7 +27,8 @@ from bayeslink.data.delimited import (
     no_records,
     write_misfits,
 )
-from bayeslink.data.sources import Table, read_file, read_frame, usable
+from bayeslink.data.places import STDIN, is_url, located, shown_url
+from bayeslink.data.sources import Table, read_source, usable
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.memory import Memory
 from bayeslink.plain import plain, texts
@@ -43,6 +45,7 @@ class Records:
     kind: str
     sha256: str | None
     quarantined: int
+    id_type: str | None  # of whole-number ids, such as "int64"; None: text
     _lines: npt.NDArray[np.int64] | None
     unusable: tuple[str, ...] = ()  # columns without a text form, where all were asked for
 
@@ -132,8 +135,10 @@ def read_records(
     Parameters
     ----------
     source
-        Path of a delimited text file (gzip or not), a Parquet file or a DuckDB database; or a
-        pandas or polars DataFrame, a pyarrow Table, anything with ``__arrow_c_stream__``.
+        Path of a delimited text file (gzip or not), a Parquet file or a folder of them, an Excel
+        workbook, a DuckDB or SQLite database; "-" for standard input; the address of a Postgres
+        database; or a pandas or polars frame (a LazyFrame too), a pyarrow Table or Dataset,
+        anything with ``__arrow_c_stream__``.
     id
         Column with the id of each record; None to number the records from 1.
     columns
@@ -150,16 +155,16 @@ def read_records(
         wanted = tuple(dict.fromkeys([*([] if id is None else [id]), *columns]))
     if wanted == ():
         raise SettingsError("No column was asked for. Name an id column or at least one other.")
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        label = os.fsencode(path).decode("utf-8", "backslashreplace")
-        where = f"input {side}, {label if label.isprintable() else repr(label)}"
-        budget = Memory().budget if memory is None else memory
-        table = read_file(path, wanted, options, where, budget)
-    else:
-        path, label = None, f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
-        where = f"input {side}, {label}"
-        table = read_frame(source, wanted, where)
+    path, label = None, f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
+    if is_url(source):
+        label = shown_url(source)
+    elif isinstance(source, str | os.PathLike):
+        path = Path(located(source))
+        label = os.fsencode(source).decode("utf-8", "backslashreplace")
+        label = "standard input" if label == STDIN else label
+    where = f"input {side}, {label if label.isprintable() else repr(label)}"
+    budget = Memory().budget if memory is None else memory
+    table = read_source(source, wanted, options, where, budget)
     if not table.rows:
         raise no_records(where)
     ids = _ids(table, id, where)
@@ -182,6 +187,7 @@ def read_records(
         kind=table.kind,
         sha256=table.sha256,
         quarantined=len(table.misfits),
+        id_type=None if id is None else whole_number_type(table.columns[id]),
         _lines=table.lines,
         unusable=(*table.unusable, *unusable),
     )

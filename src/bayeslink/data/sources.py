@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
 import sys
 from collections.abc import Callable, Sequence
@@ -13,20 +14,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from bayeslink.data.cell_texts import from_pandas, no_text
+from bayeslink.data.databases import file_sha256
 from bayeslink.data.delimited import read_delimited, require_columns
 from bayeslink.data.duckdb_tables import read_duckdb
+from bayeslink.data.excel import read_excel
+from bayeslink.data.places import is_url, located
+from bayeslink.data.sql_tables import read_postgres, read_sqlite
 from bayeslink.errors import InputError
 
 if TYPE_CHECKING:
     from bayeslink.data.records import ReadOptions
 
 NOT_TEXT = {
-    b"PK\x03\x04": "an Excel workbook or zip archive",
+    b"PK\x03\x04": "an Excel workbook without the ending .xlsx, or a zip archive",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook",
-    b"SQLite format 3": "an SQLite database",
     b"ARROW1": "a Feather file",
 }
 Wanted = Sequence[str] | None  # None: all columns that can be had
@@ -45,18 +50,33 @@ class Table:
     unusable: tuple[str, ...] = ()  # columns left out of those that can be had
 
 
+def read_source(
+    source: Any, wanted: Wanted, options: ReadOptions, where: str, memory: int
+) -> Table:
+    """Columns of whatever can be read: a file, a folder, a database or a frame."""
+    if is_url(source):
+        read = read_postgres(source, wanted, options.table, where, memory)
+        return _arrow(read, wanted, "postgres", where)
+    if isinstance(source, str | os.PathLike):
+        return read_file(Path(located(source)), wanted, options, where, memory)
+    return read_frame(source, wanted, where)
+
+
 def read_file(path: Path, wanted: Wanted, options: ReadOptions, where: str, memory: int) -> Table:
-    """Columns of a Parquet file, a DuckDB database or a delimited text file."""
+    """Columns of a file of any kind, or of a folder of Parquet files."""
     try:
-        head = _head(path, where)
-        if path.suffix.lower() in (".parquet", ".pq") or head.startswith(b"PAR1\x15"):
+        kind = file_kind(path, where)
+        if kind == "folder":
+            return _read_folder(path, wanted, where)
+        if kind == "parquet":
             return _read_parquet(path, wanted, where)
-        if path.suffix.lower() in (".duckdb", ".ddb") or head[8:12] == b"DUCK":
-            read, sha256 = read_duckdb(path, wanted, options.table, where, memory)
-            return _arrow(read, wanted, "duckdb", where, sha256)
-        for magic, name in NOT_TEXT.items():
-            if head.startswith(magic):
-                raise InputError(f"{where}: looks like {name}. Export the table as CSV or Parquet.")
+        if kind == "excel":
+            read = read_excel(path, wanted, options.table, options.skip_lines, where, memory)
+            return _arrow(read, wanted, kind, where, file_sha256(path, kind))
+        if kind in ("duckdb", "sqlite"):
+            read_database = read_duckdb if kind == "duckdb" else read_sqlite
+            read, sha256 = read_database(path, wanted, options.table, where, memory)
+            return _arrow(read, wanted, kind, where, sha256)
         text = read_delimited(
             path,
             wanted,
@@ -74,12 +94,36 @@ def read_file(path: Path, wanted: Wanted, options: ReadOptions, where: str, memo
     return Table("csv", text.columns, len(text.lines), text.sha256, text.lines, (*text.misfits,))
 
 
-def _head(path: Path, where: str) -> bytes:
-    """First bytes of a regular file; a pipe or device is refused before it is opened."""
+def file_kind(path: Path, where: str) -> str:
+    """What a file is, by its name or its first bytes.
+
+    "csv", "parquet", "duckdb", "excel", "sqlite"; or "folder", of Parquet files.
+    """
+    head = _head(path, where)
+    if head is None:
+        return "folder"
+    if path.suffix.lower() in (".xlsx", ".xlsm") and head.startswith(b"PK\x03\x04"):
+        return "excel"
+    if head.startswith(b"SQLite format 3"):
+        return "sqlite"
+    if path.suffix.lower() in (".parquet", ".pq") or head.startswith(b"PAR1\x15"):
+        return "parquet"
+    if path.suffix.lower() in (".duckdb", ".ddb") or head[8:12] == b"DUCK":
+        return "duckdb"
+    for magic, name in NOT_TEXT.items():
+        if head.startswith(magic):
+            raise InputError(f"{where}: looks like {name}. Export the table as CSV or Parquet.")
+    return "csv"
+
+
+def _head(path: Path, where: str) -> bytes | None:
+    """First bytes of a file, None of a folder; a pipe or device is refused before it is opened."""
     try:
         mode = path.stat().st_mode
     except ValueError:  # NUL in the name
         raise InputError(f"{where}: cannot be read, not a possible path.") from None
+    if stat.S_ISDIR(mode):
+        return None
     if not stat.S_ISREG(mode):
         raise InputError(f"{where}: not a regular file. Give the path of one file.")
     with path.open("rb") as file:
@@ -102,6 +146,43 @@ def _read_parquet(path: Path, wanted: Wanted, where: str) -> Table:
     return _arrow(table, wanted, "parquet", where, sha256)
 
 
+def _read_folder(path: Path, wanted: Wanted, where: str) -> Table:
+    """All Parquet files below a folder, with one checksum; year=2024 in a path is a column.
+
+    The values of such columns are text: 007 stays 007.
+    """
+    files = sorted(
+        file for file in path.rglob("*.parquet")
+        if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+    )  # fmt: skip
+    if not files:
+        raise InputError(
+            f"{where}: not a regular file, and a folder without Parquet files. Give the path of "
+            "one file, or of a folder of Parquet files."
+        )
+    parts = [part for part in files[0].relative_to(path).parts[:-1] if "=" in part]
+    keys = pa.schema([(part.partition("=")[0], pa.string()) for part in parts])
+    try:
+        dataset = ds.dataset(
+            [str(file) for file in files],
+            format="parquet",
+            partitioning=ds.partitioning(keys, flavor="hive"),
+            partition_base_dir=str(path),
+        )
+        names = _required(dataset.schema.names, wanted, where)
+        table = dataset.to_table(columns=names)
+    except (pa.ArrowException, OSError, ValueError):
+        raise InputError(
+            f"{where}: its Parquet files are damaged, or differ in their columns. Write it again."
+        ) from None
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.relative_to(path).as_posix().encode())
+        with file.open("rb") as content:
+            digest.update(hashlib.file_digest(content, "sha256").digest())
+    return _arrow(table, wanted, "parquet", where, digest.hexdigest())
+
+
 def read_frame(source: Any, wanted: Wanted, where: str) -> Table:
     """Columns of a pandas or polars DataFrame or of anything Arrow can take over."""
     if (pandas := sys.modules.get("pandas")) and isinstance(source, pandas.DataFrame):
@@ -115,12 +196,18 @@ def read_frame(source: Any, wanted: Wanted, where: str) -> Table:
     if (polars := sys.modules.get("polars")) and isinstance(source, polars.DataFrame):
         names = _required(source.columns, wanted, where)
         return _arrow(source.select(names).to_arrow(), names, "polars", where)
+    if polars and isinstance(source, polars.LazyFrame):
+        names = _required(source.collect_schema().names(), wanted, where)
+        return _arrow(source.select(names).collect().to_arrow(), names, "polars", where)
+    if isinstance(source, ds.Dataset):
+        names = _required(source.schema.names, wanted, where)
+        return _arrow(source.to_table(columns=names), names, "arrow", where)
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if not hasattr(source, "__arrow_c_stream__"):
         raise InputError(
-            f"{where}: not a table. Give a path, a pandas or polars DataFrame, or an Arrow table "
-            "(a lazy frame must be collected first)."
+            f"{where}: not a table. Give a path, a pandas or polars frame, or an Arrow table or "
+            "dataset."
         )
     if not isinstance(source, pa.Table):
         source = pa.RecordBatchReader.from_stream(source).read_all()

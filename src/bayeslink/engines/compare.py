@@ -40,7 +40,8 @@ def compare(
     Parameters
     ----------
     a, b
-        Paths (CSV, TSV, Parquet, DuckDB), or pandas, polars or Arrow tables.
+        Paths (CSV, TSV, Parquet or a folder of it, Excel, SQLite, DuckDB), "-" for standard input,
+        the address of a Postgres database, or pandas, polars or Arrow tables, lazy ones too.
     fields
         What is compared: `exact("age")`, `levenshtein("surname")`, …
     id
@@ -92,6 +93,11 @@ def compare(
 
 def _checked_fields(fields: Sequence[Field]) -> list[Field]:
     fields = flat(fields)
+    if column := next((f for f in fields if isinstance(f, str)), None):
+        raise SettingsError(
+            f"{column!r} is a column; a field also says how to compare it: levenshtein({column!r}) "
+            f"for names, exact({column!r}) for codes, date({column!r}) for dates."
+        )
     if not fields or not all(isinstance(f, Field) for f in fields):
         raise SettingsError(
             "give at least one field to compare, such as [levenshtein('surname'), exact('age')]."

@@ -6,6 +6,8 @@ For comparison vectors that were made elsewhere, and for files so small that not
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from bayeslink.data.id_pairs import TEXT
 from bayeslink.engines.finding import rows_named
 from bayeslink.engines.ties import hash_texts, salted
 from bayeslink.errors import InputError, TooManyPairsError
+from bayeslink.pairs.held import Held
 from bayeslink.pairs.source import (
     Description,
     Floats,
@@ -29,11 +32,12 @@ from bayeslink.pairs.source import (
     count_levels,
     sum_weights,
 )
+from bayeslink.pairs.vectors import distinct_vectors
 
 LABELS = ("A", "B")
 
 
-class ListedPairs:
+class ListedPairs(Held):
     """All pairs in scope as one list.
 
     Parameters
@@ -51,21 +55,27 @@ class ListedPairs:
         For A and B, what each record holds in each field, by field; for people to read.
     most
         Pairs that a search may list.
+    only
+        Only these pairs are in scope, as where another tool has chosen them.
     """
+
+    names: tuple[str, str] = ("a", "b")  # of the two data sets, where the pairs came from
 
     def __init__(
         self,
         fields: Sequence[Field],
         pairs: Pairs,
-        ids: tuple[Sequence[str], Sequence[str]],
+        ids: tuple[Any, Any],
         *,
         blocks: tuple[Ints, Ints] | None = None,
         cells: tuple[Mapping[str, Sequence[str | None]], ...] | None = None,
         kind: str = "arrow",
+        id_types: tuple[str | None, str | None] = (None, None),
         most: int | None = None,
+        only: bool = False,
     ) -> None:
         self.fields: Sequence[Field] = tuple(fields)
-        self.kind = kind
+        self.kind, self.id_types = kind, id_types
         self._ids = pa.array(ids[0], TEXT), pa.array(ids[1], TEXT)
         if blocks is None:
             blocks = np.zeros(self.n_a, np.int64), np.zeros(self.n_b, np.int64)
@@ -74,6 +84,9 @@ class ListedPairs:
         n_blocks = int(max(block.max(initial=-1) for block in blocks)) + 1
         sizes = [np.bincount(block[block >= 0], minlength=n_blocks) for block in blocks]
         self.scope = Scope(sizes[0], sizes[1])
+        if only and len(pairs):
+            self.scope = replace(self.scope, density=len(pairs) / self.scope.n_pairs)
+        self._drawn_from: dict[tuple[int, int], Ints] = {}  # by field and level
         self._pairs = pairs.take(np.lexsort((pairs.b, pairs.a)))
         self._numbers = self._pairs.numbered(self.n_b)
         self._check()
@@ -123,8 +136,8 @@ class ListedPairs:
         levels = self._pairs.levels[:, which]
         if rows is not None:
             levels = levels[np.isin(self._pairs.a, rows)]
-        patterns, counts = np.unique(levels, axis=0, return_counts=True)
-        return Patterns(patterns, counts)
+        patterns, _, pattern = distinct_vectors(levels)
+        return Patterns(patterns, np.bincount(pattern, minlength=len(patterns)))
 
     def pairs_above(self, weights: Floats, threshold: float, *, in_files: bool = False) -> Pairs:
         keep = np.flatnonzero(sum_weights(weights, self._pairs.levels) > threshold)
@@ -150,13 +163,20 @@ class ListedPairs:
     def draw_pairs(
         self, field: int, level: int, luck: Floats
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        pairs = self._pairs
-        if field >= 0:
-            pairs = pairs.take(np.flatnonzero(pairs.levels[:, field] == level))
+        if (field, level) not in self._drawn_from:
+            at = self._by_key
+            if field >= 0:
+                at = at[self._pairs.levels[at, field] == level]
+            self._drawn_from[field, level] = at
+        order = self._drawn_from[field, level]
+        at = order[(luck[:, 0] * len(order)).astype(np.int64)]
+        return self._pairs.a[at], self._pairs.b[at]
+
+    @cached_property
+    def _by_key(self) -> Ints:
+        """Places of all pairs, in an order that does not depend on that of rows."""
         keys = self.tie_keys
-        order = np.lexsort((keys[1][pairs.b], keys[0][pairs.a]))
-        chosen = pairs.take(order[(luck[:, 0] * len(order)).astype(np.int64)])
-        return chosen.a, chosen.b
+        return np.lexsort((keys[1][self._pairs.b], keys[0][self._pairs.a]))
 
     def find(self, ids: Any) -> Pairs:
         def rows_of(side: pa.Array) -> Any:

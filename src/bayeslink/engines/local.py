@@ -40,10 +40,11 @@ from bayeslink.engines.search import Problem, choose_caps, make_joins
 from bayeslink.engines.tables import Tables
 from bayeslink.engines.ties import tie_keys
 from bayeslink.memory import Memory
+from bayeslink.pairs.held import HeldHere
 from bayeslink.pairs.source import Description, Floats, Ints, LevelCounts, Pairs, Patterns
 
 
-class LocalPairs:
+class LocalPairs(HeldHere):
     """All pairs of two files in scope, on this machine. Made by `compare`."""
 
     def __init__(
@@ -65,6 +66,7 @@ class LocalPairs:
         self.open_fields = open_fields(self.dictionaries)
         self.tie_keys = tie_keys(a, b, self.fields)
         kinds = {a.kind, b.kind}
+        self.id_types = (a.id_type, b.id_type)
         self.kind = next((kind for kind in ("pandas", "polars") if kind in kinds), "arrow")
         self.block_of = block_keys(a, b, block)
         self.tables = Tables(self.dictionaries, *self.block_of, self.memory)

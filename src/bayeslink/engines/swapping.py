@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from bayeslink.comparing.dictionaries import Codes, Dictionary
 from bayeslink.comparing.fields import Field
 from bayeslink.engines.local import LocalPairs
+from bayeslink.pairs.held import HeldHere
 from bayeslink.pairs.source import (
     Description,
     Floats,
@@ -65,7 +66,7 @@ def with_swapped_names(pairs: LocalPairs) -> PairSource:
     return pairs if found is None else SwappedNames(pairs, found)
 
 
-class SwappedNames:
+class SwappedNames(HeldHere):
     """A PairSource over another one, with exceptions to its comparison vectors."""
 
     def __init__(self, inner: LocalPairs, swaps: _Swaps) -> None:
@@ -79,7 +80,7 @@ class SwappedNames:
         )
         self.scope: Scope = inner.scope
         self.tie_keys = inner.tie_keys
-        self.kind = inner.kind
+        self.kind, self.id_types = inner.kind, inner.id_types
         order = np.argsort(swaps.a.astype(np.int64) * self.n_b + swaps.b)
         a, b = swaps.a[order], swaps.b[order]
         self._usual = self._lifted(inner.levels_of(a, b))  # what the exceptions would be otherwise

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from bayeslink.errors import InputError, SettingsError
+from bayeslink.shown import html_table
 
 Floats = NDArray[np.float64]
 
@@ -140,9 +141,33 @@ def mcse_mean(x: ArrayLike) -> float:
     return _of_chains(x, _mcse_mean)
 
 
+class Diagnostics(list[Diagnostic]):
+    """Diagnostics of several quantities: a list that prints as a table."""
+
+    _COLUMNS = ("name", "mean", "low", "high", "rhat", "ess", "status")
+
+    def _rows(self) -> list[list[str]]:
+        return [
+            [f"{x:.4g}" if isinstance(x, float) else "–" if x is None else str(x)
+             for x in (getattr(each, name) for name in self._COLUMNS)]
+            for each in self
+        ]  # fmt: skip
+
+    def __repr__(self) -> str:
+        rows = [list(self._COLUMNS), *self._rows()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table("Draws, chain by chain", self._COLUMNS, self._rows())
+
+
 def summarize(
     quantities: Mapping[str, NDArray[np.generic]], *, interval: float = 0.95
-) -> list[Diagnostic]:
+) -> Diagnostics:
     """Summarize each quantity and say in plain words whether its chains agree.
 
     Parameters
@@ -154,8 +179,8 @@ def summarize(
 
     Returns
     -------
-    list of Diagnostic
-        In the order given. No number in it is nan or infinite.
+    Diagnostics
+        A list in the order given. No number in it is nan or infinite.
     """
     if not 0 < interval < 1:
         raise SettingsError(
@@ -172,7 +197,7 @@ def summarize(
             batch = names[start : start + step]
             draws_of = np.array([quantities[name] for name in batch], np.float64)
             done.update(zip(batch, _summaries(batch, draws_of, interval), strict=True))
-    return [done[name] for name in quantities]
+    return Diagnostics(done[name] for name in quantities)
 
 
 def verdict(diagnostics: Sequence[Diagnostic]) -> str | None:

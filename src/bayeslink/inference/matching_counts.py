@@ -37,17 +37,19 @@ _CUT = 4.0  # 2 × its square is −log |φ| where the sum over frequencies ends
 class MatchingCounts:
     """log of the number of matchings with n links in scope, for any n.
 
-    The same to 1e-8 as exact integers, or to 1e-6 where a million blocks are of one size.
+    The same to 1e-8 as exact integers, or to 1e-6 where a million blocks are of one size. Where
+    only a share of the pairs is in scope, each link is taken to have that share of the choices.
     """
 
     def __init__(self, scope: Scope) -> None:
         sizes = np.stack([scope.sizes_a, scope.sizes_b], 1).astype(np.int64)
         sizes = np.sort(sizes[sizes.min(1) > 0], axis=1)
         self._sizes, self._times = np.unique(sizes, axis=0, return_counts=True)
+        self._log_density = math.log(scope.density)
 
     def __call__(self, n: Ints) -> Floats:
         table = _log_counts(self._sizes.tobytes(), self._times.tobytes())
-        return table[np.asarray(n, np.int64)]
+        return table[np.asarray(n, np.int64)] + n * self._log_density
 
 
 @lru_cache(maxsize=4)

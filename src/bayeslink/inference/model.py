@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from bayeslink.comparing.fields import Field
 from bayeslink.errors import BayeslinkError
 from bayeslink.pairs.source import Floats, Ints, LevelCounts, sum_weights
+from bayeslink.shown import html_table
 
 # The Dirichlet mode is at the boundary for α ≤ 1 where no pair has been seen: such a level would
 # have weight ±∞ and lock its pairs out (or in) for good. No pseudocount is smaller than this.
@@ -37,6 +38,10 @@ class ByField(Sequence[Floats]):
 
     def __iter__(self) -> Iterator[Floats]:
         return iter(self._values)
+
+    def _repr_html_(self) -> str:
+        rows = [[n, np.array2string(v, precision=4)] for n, v in zip(self.names, self, strict=True)]
+        return html_table("By level, worst first", ["field", "probabilities"], rows)
 
     def __repr__(self) -> str:
         rows = zip(self.names, self._values, strict=True)

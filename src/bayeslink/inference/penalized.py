@@ -49,14 +49,17 @@ class Mode:
 
     @property
     def n_links(self) -> int:
+        """How many pairs are linked."""
         return len(self.linked)
 
     @property
     def m(self) -> ByField:
+        """m of each field, worst level first."""
         return ByField(self.pairs.fields, self.parameters.m)
 
     @property
     def u(self) -> ByField:
+        """u of each field, worst level first."""
         return ByField(self.pairs.fields, self.parameters.u)
 
     @property

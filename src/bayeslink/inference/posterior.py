@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bayeslink.errors import SettingsError
 from bayeslink.inference import decisions
-from bayeslink.inference.diagnostics import Diagnostic, summarize, verdict
+from bayeslink.inference.diagnostics import Diagnostics, summarize, verdict
 from bayeslink.inference.error_counts import ErrorLaw, mean_law
 from bayeslink.inference.model import Parameters
 from bayeslink.inference.population import PopulationSize, population_size
@@ -21,7 +21,7 @@ from bayeslink.inference.posthoc import Blocks, with_others
 from bayeslink.inference.priors import LinkCountPrior
 from bayeslink.inference.structure import Dependent
 from bayeslink.pairs.source import Floats, Ints, Pairs
-from bayeslink.pairs.tables import block_column, callers_table, in_kind, pair_table
+from bayeslink.pairs.tables import block_column, callers_table, for_caller, pair_table
 from bayeslink.shown import Shown
 
 LEAST = 0.001  # probability from which a pair that is no candidate is told of in any case
@@ -194,7 +194,7 @@ class Posterior(Shown):
 
     def link_probabilities(self) -> Any:
         """Every candidate pair with its posterior link probability and Monte Carlo error."""
-        return in_kind(self.candidate_table(), self.blocks.pairs.kind)
+        return for_caller(self.blocks.pairs, self.candidate_table())
 
     def candidate_table(self) -> Any:
         """The same as an Arrow table, most probable first."""
@@ -213,7 +213,7 @@ class Posterior(Shown):
         """Positions of the candidates, most probable first."""
         return np.argsort(-self.probability, kind="stable")
 
-    def diagnostics(self, interval: float = 0.95) -> list[Diagnostic]:
+    def diagnostics(self, interval: float = 0.95) -> Diagnostics:
         """R-hat, effective sample sizes and Monte Carlo errors of L, log posterior, m and u."""
         return summarize(self.quantities(), interval=interval)
 
@@ -295,6 +295,11 @@ class Posterior(Shown):
 
         Analyse each as if it were the truth and combine the results with `pool`.
         """
+        pairs = self.blocks.pairs
+        return [callers_table(pairs, drawn, {}) for drawn, _ in self.drawn_links(k)]
+
+    def drawn_links(self, k: int = 20) -> list[tuple[Pairs, Floats]]:
+        """The same as rows of A and B, by row of A, each with its link probability."""
         states = [state for chain in self.kept for state in chain]
         if not (isinstance(k, Integral) and 1 <= k <= len(states)):
             raise SettingsError(
@@ -303,6 +308,9 @@ class Posterior(Shown):
         chosen = np.linspace(0, len(states) - 1, k).round().astype(int)
         return [self._linked(states[i]) for i in chosen]
 
-    def _linked(self, candidates: NDArray[np.int32]) -> Any:
-        joined = self.blocks.known.with_more(self.blocks.candidates.take(candidates))
-        return callers_table(self.blocks.pairs, joined.take(np.argsort(joined.a)), {})
+    def _linked(self, candidates: NDArray[np.int32]) -> tuple[Pairs, Floats]:
+        known = self.blocks.known
+        joined = known.with_more(self.blocks.candidates.take(candidates))
+        probability = np.append(np.ones(len(known)), self.probability[candidates])
+        order = np.argsort(joined.a)
+        return joined.take(order), probability[order]

@@ -38,6 +38,7 @@ class Penalty:
         object.__setattr__(self, "theta", float(self.theta))
 
     def on(self, scope: Scope) -> LinkPrior:
+        """The prior over the pairs in scope."""
         return LinkPrior(scope, lambda n: np.asarray(-self.theta * n, np.float64))
 
 
@@ -58,6 +59,7 @@ class Overlap:
             object.__setattr__(self, name, float(value))
 
     def on(self, scope: Scope) -> LinkPrior:
+        """The prior over the pairs in scope."""
         smaller = int(min(scope.sizes_a.sum(), scope.sizes_b.sum()))
         log_matchings = MatchingCounts(scope)
 

@@ -16,7 +16,9 @@ import pyarrow as pa
 from bayeslink import __version__
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing.fields import Field
+from bayeslink.data.places import is_path
 from bayeslink.data.records import ReadOptions
+from bayeslink.engines.chosen import ChosenPairs
 from bayeslink.engines.compare import Ids, Progress, Sides, as_list, compare, flat, read_options
 from bayeslink.errors import SettingsError
 from bayeslink.inference.decisions import Decision, Loss, too_few
@@ -34,12 +36,15 @@ from bayeslink.linking.run import Run
 from bayeslink.memory import parse_memory
 from bayeslink.pairs.source import PairSource
 from bayeslink.pairs.tables import pair_table
+from bayeslink.progress import with_bar
+from bayeslink.results.models import fields_from
 from bayeslink.suggesting.suggestion import suggest
 
 
+@with_bar
 def link(
     a: Any,
-    b: Any,
+    b: Any = None,
     fields: Sequence[Field] | None = None,
     *,
     id: Ids = "id",
@@ -57,6 +62,8 @@ def link(
     known_links: Any = None,
     known_nonlinks: Any = None,
     labels: Any = None,
+    model: Any = None,
+    strength: float = 1.0,
     read: ReadOptions | tuple[ReadOptions, ReadOptions] | None = None,
     missing: Sequence[str] | None = None,
     seed: int = 1,
@@ -68,10 +75,20 @@ def link(
     """Link two files one-to-one: compare, fit, sample the posterior, decide.
 
     Without `fields`, those that `suggest` proposes are compared, with the ids and missing words
-    that it finds. Parameters as for `compare`, `fit_penalized`, `posthoc_blocks` and `sample`, and
+    that it finds. `link(pairs)` takes pairs that were compared before, by `compare` or by another
+    tool (`from_splink`, `from_table`, …), in place of files and fields.
 
     Parameters
     ----------
+    a, b
+        Paths (CSV, TSV, Parquet or a folder of it, Excel, SQLite, DuckDB), "-" for standard input,
+        the address of a Postgres database, or pandas, polars or Arrow tables, lazy ones too.
+    fields
+        What is compared: `exact("age")`, `levenshtein("surname")`, …
+    id
+        The id column, as one name or (name in A, name in B); None numbers the rows.
+    block
+        Columns that must be equal for a pair to be in scope, each as one name or two.
     theta, prior
         The cost of a link, or a prior on the number of links; a flat prior on the overlap of the
         files unless given.
@@ -95,6 +112,26 @@ def link(
         More of both, as judged in a review: a run directory, or what else `read_labels` takes.
     checkpoints
         Where work is written down now and then, to go on from after an interruption.
+    model, strength
+        An earlier run, its directory or its model.json: what it learned of m is the prior, at
+        this strength (1: as if its links were links here; 0: not at all; inf: m and u are fixed).
+        Its fields are compared unless `fields` are given.
+    draws, tune, chains
+        Draws of each chain that are kept, draws before those, and how many chains there are.
+    read, missing
+        How files are read (`ReadOptions`, for both or one each); values that count as missing.
+    seed
+        Of the draws: the same seed gives the same result on any number of threads.
+    threads, memory
+        Threads to use; what the run may use of memory, such as "8GB". Neither changes a result.
+    progress
+        A function that is told what is going on; a bar on terminals and in notebooks unless given.
+
+    Returns
+    -------
+    Run
+        `run.links`, `run.joined()`, `run.unlinked("a")`, `run.posterior`, `run.explain(…)`,
+        `run.save(…)`, `run.report(…)`.
     """
     if theta is not None:
         if prior is not None:
@@ -114,8 +151,11 @@ def link(
         raise SettingsError("known pairs enter through sampling: leave out point=True.")
     if checkpoints is not None:
         checkpoints.bind(_made_with(known))
+    if model is not None:
+        fields = fields_from(model, flat(fields or ()), strength, structure)
     clock = _Clock()
-    if fields is None:
+    given = a if isinstance(a, PairSource) else None
+    if fields is None and given is None:
         with clock("suggest"):
             progress("looking at the files")
             found = suggest(a, b, id=None if id == "id" else id, read=read, missing=missing)
@@ -123,10 +163,10 @@ def link(
         id = found.id if id == "id" else id
         remarks = [*remarks, found.in_one_line()]
     with clock("compare"):
-        pairs = compare(
+        pairs = given or compare(
             a,
             b,
-            fields,
+            fields or (),
             id=id,
             block=block,
             read=read,
@@ -137,15 +177,16 @@ def link(
             progress=progress,
             checkpoints=checkpoints,
         )
+    restricted = restricted or isinstance(pairs, ChosenPairs)  # no other pair may link
     with clock("fit"):
         fit = fit_penalized(pairs, prior=prior, structure=structure, progress=progress)
         plan = pairs.describe().plan
     settings = {
-        "a": str(a) if _is_path(a) else None,
-        "b": str(b) if _is_path(b) else None,
+        "a": str(a) if is_path(a) else None,
+        "b": str(b) if is_path(b) else None,
         "id": id,
         "block": as_list(block),
-        "fields": flat(fields),
+        "fields": flat(fields or pairs.fields),
         "prior": fit.prior,
         "read": read_options(read, missing),
         "structure": structure,
@@ -203,6 +244,7 @@ def link(
             *described.warnings, *described.notes, *remarks, *_fit_warnings(fit), *checks.warnings,
             *warnings,
         ),
+        sources=None if given else (a, b),
     )  # fmt: skip
 
 
@@ -267,10 +309,6 @@ def _posterior_warnings(posterior: Posterior, decision: Decision) -> list[str]:
     empty = None if n_links else "no pair has a link probability above ½: the linkage is empty."
     found = (posterior.warning(), empty, too_few(n_links, posterior.interval()))
     return [warning for warning in found if warning]
-
-
-def _is_path(source: Any) -> bool:
-    return isinstance(source, str) or hasattr(source, "__fspath__")
 
 
 class _Clock:

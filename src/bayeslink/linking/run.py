@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bayeslink.errors import InputError, SettingsError
 from bayeslink.inference.decisions import Decision
 from bayeslink.inference.fit_checks import FitChecks
 from bayeslink.inference.model import Parameters
@@ -17,9 +18,11 @@ from bayeslink.inference.penalized import PenalizedFit
 from bayeslink.inference.posterior import Posterior
 from bayeslink.inference.posthoc import Blocks
 from bayeslink.inference.priors import as_data
-from bayeslink.pairs.source import PairSource, Plan
-from bayeslink.pairs.tables import in_kind, pair_values
+from bayeslink.pairs.source import Pairs, PairSource, Plan
+from bayeslink.pairs.tables import for_caller, pair_values
 from bayeslink.results.explanation import Explanation, explain_pair
+from bayeslink.results.joined import joined_table, unlinked_table
+from bayeslink.results.outputs import drawn_rows, inputs_of, linked_rows
 from bayeslink.results.structure_data import structure_data
 
 
@@ -39,11 +42,16 @@ class Run:
     seconds: Mapping[str, float]
     checks: FitChecks = field(repr=False)  # whether the model fits these files
     warnings: tuple[str, ...]
+    sources: tuple[Any, Any] | None = field(default=None, repr=False)  # A and B, as given
+    stored: Mapping[str, Any] | None = field(default=None, repr=False)  # the summary, if opened
+
+    def __repr__(self) -> str:
+        return "\n".join(self.report_lines())
 
     @property
     def links(self) -> Any:
         """Links, and pairs to review, in the caller's own kind of table."""
-        return in_kind(self.table, self.pairs.kind)
+        return for_caller(self.pairs, self.table)
 
     @property
     def parameters(self) -> Parameters:
@@ -52,6 +60,7 @@ class Run:
 
     @property
     def n_links(self) -> int:
+        """Links of the estimate, pairs to review left out."""
         return int(pc.sum(pc.equal(self.table["decision"], "link")).as_py() or 0)
 
     @property
@@ -67,11 +76,60 @@ class Run:
             return self.table.drop_columns(["link_probability", "decision"])
         return self.posterior.candidate_table()
 
-    def save(self, directory: Any, *, force: bool = False, shared: bool = False) -> None:
-        """Write the run directory, for its owner alone or `shared` with the group to read."""
+    def joined(self, how: str = "inner") -> Any:
+        """The linked file: A's columns, B's with _b where names clash, and the link probability.
+
+        Parameters
+        ----------
+        how
+            "inner": one row for each link; "left": for each record of A, linked or not; "right":
+            for each of B; "outer": for each record of either.
+        """
+        return joined_table(inputs_of(self), linked_rows(self), how, self.pairs.kind)
+
+    def unlinked(self, side: str) -> Any:
+        """The records of "a" or of "b" without a link, as they came; those to review are there."""
+        if side not in ("a", "b"):
+            raise SettingsError(f'side must be "a" or "b", got {side!r}.')
+        at, rows = "ab".index(side), linked_rows(self)
+        return unlinked_table(inputs_of(self)[at], (rows.a, rows.b)[at], self.pairs.kind)
+
+    def joined_draws(self, k: int = 20, how: str = "inner") -> Iterator[Any]:
+        """k versions of the linked file, each with the links of one draw, one after the other.
+
+        Analyse each as if it were the truth and combine the results with `pool`.
+        """
+        for rows in drawn_rows(self, k):
+            yield joined_table(inputs_of(self), rows, how, self.pairs.kind)
+
+    def save(
+        self,
+        directory: Any,
+        *,
+        force: bool = False,
+        shared: bool = False,
+        linked: bool = True,
+        keep_inputs: bool = False,
+    ) -> None:
+        """Write the run directory; see `docs/design.md` for its files.
+
+        Parameters
+        ----------
+        force
+            Replace a run directory that is there.
+        shared
+            Let the group read it; else its owner alone may.
+        linked
+            Write the linked file and the records without a link, too: these hold all columns of
+            both inputs.
+        keep_inputs
+            Keep the inputs in the directory, so that the run can be repeated from it alone.
+        """
         from bayeslink.results.store import save_run
 
-        save_run(self, directory, force=force, shared=shared)
+        save_run(
+            self, directory, force=force, shared=shared, linked=linked, keep_inputs=keep_inputs
+        )
 
     def report(
         self,
@@ -109,8 +167,17 @@ class Run:
             needed=self.theta / math.log(2),
             w0=self._restricted_to(),
             bits=float(self.parameters.weight_of(found.levels)[0]) / math.log(2),
-            values=pair_values(self.pairs, found)[0],
+            values=self._values(found),
         )
+
+    def _values(self, found: Pairs) -> dict[str, tuple[str, str]] | None:
+        """What the records of a pair hold; None where a run was opened without its inputs."""
+        try:
+            return pair_values(self.pairs, found)[0]
+        except InputError:
+            if self.stored is None:
+                raise
+            return None
 
     def _restricted_to(self) -> float | None:
         """w0 in bits, if only pairs above it could link."""
@@ -120,6 +187,8 @@ class Run:
 
     def summary(self) -> dict[str, Any]:
         """The run in a few numbers, as `run.json` and `--json` have them."""
+        if self.stored is not None:
+            return dict(self.stored)
         pairs, fit = self.pairs, self.fit
         return {
             "n_a": pairs.n_a,

@@ -8,23 +8,28 @@ from pathlib import Path
 from typing import Any
 
 from bayeslink.engines.compare import compare
-from bayeslink.errors import InputError
 from bayeslink.pairs.tables import pair_values
 from bayeslink.results.explanation import Explanation, explain_pair, find_row
 from bayeslink.results.reading import read_summary, read_table
-from bayeslink.results.store import comparison_settings
+from bayeslink.results.store import comparison_settings, require_unchanged
 from bayeslink.results.structure_data import saved_parameters
 
 Progress = Callable[[str], None]
 
 
 def explain_saved(
-    directory: Any, id_a: str, id_b: str, *, progress: Progress = lambda message: None
+    directory: Any,
+    id_a: str,
+    id_b: str,
+    *,
+    a: Any = None,
+    b: Any = None,
+    progress: Progress = lambda message: None,
 ) -> Explanation:
     """`Run.explain` from a run directory.
 
     The tables are enough for a candidate pair. For any other, the files are read and compared
-    again; they must not have changed.
+    again, from `a` and `b` if they have moved; they must not have changed.
     """
     folder = Path(directory)
     summary, links = read_summary(folder), read_table(folder, "links")
@@ -40,11 +45,9 @@ def explain_saved(
         levels = {name: row[f"gamma_{name}"] for name in names}
     else:
         progress("not a candidate pair: reading and comparing the files again")
-        with comparison_settings(folder) as settings:
+        with comparison_settings(folder, a, b) as settings:
             pairs = compare(**settings)
-        inputs = pairs.describe().inputs
-        if [i["sha256"] for i in inputs] != [i["sha256"] for i in summary["inputs"]]:
-            raise InputError("an input file has changed since the run. Link the files again.")
+        require_unchanged([i["sha256"] for i in pairs.describe().inputs], summary)
         found = pairs.find([(id_a, id_b)])
         names = [f.name for f in pairs.fields]
         levels = dict(zip(names, found.levels[0].tolist(), strict=True))

@@ -24,14 +24,18 @@ _PIECE = 1_000_000  # pairs whose weights are looked up at a time
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The pairs that may link: n_A × n_B, or the pairs within each value of a blocking key."""
+    """The pairs that may link: n_A × n_B, or the pairs within each value of a blocking key.
+
+    Or only some of these, spread evenly as far as is known: a share `density`.
+    """
 
     sizes_a: Ints  # records of A in each block of the blocking key
     sizes_b: Ints
+    density: float = 1.0
 
     @property
     def n_pairs(self) -> int:
-        return int(self.sizes_a @ self.sizes_b)
+        return round(self.density * int(self.sizes_a @ self.sizes_b))
 
     @property
     def max_links(self) -> int:
@@ -132,6 +136,7 @@ class PairSource(Protocol):
     scope: Scope
     tie_keys: tuple[NDArray[np.uint64], NDArray[np.uint64]]  # of each record, free of row order
     kind: str  # of tables that go back to the caller: "pandas", "polars" or "arrow"
+    id_types: tuple[str | None, str | None]  # of whole-number ids, such as "int64"; None: text
 
     @property
     def n_a(self) -> int: ...

@@ -24,7 +24,30 @@ def block_column(block: Ints) -> pa.Array:
 
 def callers_table(source: PairSource, pairs: Pairs, columns: Mapping[str, Any]) -> Any:
     """`pair_table` in the kind of table that the files came as."""
-    return in_kind(pair_table(source, pairs, columns), source.kind)
+    return for_caller(source, pair_table(source, pairs, columns))
+
+
+def for_caller(source: PairSource, table: pa.Table) -> Any:
+    """A table of pairs in the kind that the files came as, with ids of their own type."""
+    return in_kind(with_own_ids(table, source.id_types), source.kind)
+
+
+def with_own_ids(table: pa.Table, types: Sequence[str | None]) -> pa.Table:
+    """Ids as the whole numbers that they came as, so that tables merge without a cast."""
+    for name, kind in zip(("id_a", "id_b"), types, strict=True):
+        if kind is not None and name in table.column_names:
+            ids = table[name].cast(pa.type_for_alias(kind))
+            table = table.set_column(table.column_names.index(name), name, ids)
+    return table
+
+
+def with_text_ids(table: pa.Table) -> pa.Table:
+    """Ids as text, as everything inside has them."""
+    for name in ("id_a", "id_b"):
+        if name in table.column_names and pa.types.is_integer(table[name].type):
+            ids = table[name].cast(pa.large_string())
+            table = table.set_column(table.column_names.index(name), name, ids)
+    return table
 
 
 def row_table(rows: Sequence[Mapping[str, Any]], kind: str) -> Any:

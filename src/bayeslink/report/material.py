@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bayeslink.linking.run import Run
 
 Cells = dict[str, tuple[str, str]]  # of two records, by field
+_NOT_THERE = "the input files are not there as they were, or have changed since the run."
 FEW_PAIRS = 3_000_000_000  # pairs in scope up to which a report searches them again for the path
 
 
@@ -78,15 +79,22 @@ def _values_of(records: Sequence[Records], fields: Sequence[Field]) -> Values:
     return values
 
 
-def gather(source: Any) -> Material:
-    """Read a run directory, or take the same from a `Run`."""
+def gather(source: Any, a: Any = None, b: Any = None) -> Material:
+    """Read a run directory, and its inputs from where they are now; or take it from a `Run`."""
     if isinstance(source, str | os.PathLike):
-        return _from_directory(Path(source))
+        return _from_directory(Path(source), a, b)
     return _from_run(source)
 
 
 def _from_run(run: Run) -> Material:
     post, pairs = run.posterior, run.pairs
+    values: Values | str = lambda wanted: pair_values(pairs, pairs.find(wanted))  # noqa: E731
+    small = pairs.n_pairs <= FEW_PAIRS
+    if run.stored is not None:  # opened, perhaps without its inputs
+        try:
+            pairs.cells(0, [])
+        except BayeslinkError:  # whose words may name folders
+            values, small = _NOT_THERE, False
     return Material(
         summary=store.provenance(run),
         links=run.table,
@@ -94,12 +102,12 @@ def _from_run(run: Run) -> Material:
         pairs=run.candidates() if post else None,
         draws=store.draw_table(post) if post else None,
         settings=link_toml.without_folders(link_toml.dump(run.settings)),
-        values=lambda wanted: pair_values(pairs, pairs.find(wanted)),
-        path=_path(pairs, run.theta) if pairs.n_pairs <= FEW_PAIRS else None,
+        values=values,
+        path=_path(pairs, run.theta) if small else None,
     )
 
 
-def _from_directory(folder: Path) -> Material:
+def _from_directory(folder: Path, a: Any, b: Any) -> Material:
     summary = reading.read_summary(folder)
     sampled = "chains" in summary
     try:
@@ -109,9 +117,9 @@ def _from_directory(folder: Path) -> Material:
     path = None
     values: Values | str
     try:
-        values, pairs = _inputs(folder, summary)
+        values, pairs = _inputs(folder, summary, a, b)
     except BayeslinkError:  # whose words may name folders
-        values = "the input files are not there as they were, or have changed since the run."
+        values = _NOT_THERE
     else:
         path = None if pairs is None else _path(pairs, summary["theta"])
     return Material(
@@ -126,14 +134,15 @@ def _from_directory(folder: Path) -> Material:
     )
 
 
-def _inputs(folder: Path, summary: dict[str, Any]) -> tuple[Values, PairSource | None]:
+def _inputs(
+    folder: Path, summary: dict[str, Any], a: Any, b: Any
+) -> tuple[Values, PairSource | None]:
     """Read the files again, and compare them if they are small."""
-    with store.comparison_settings(folder) as given:
+    with store.comparison_settings(folder, a, b) as given:
         keys = [_key(names) for names in given.get("block", ())]
         fields = given["fields"]
         records = store.read_inputs(given, (*fields, *keys))
-    if [r.sha256 for r in records] != [i["sha256"] for i in summary["inputs"]]:
-        raise InputError("an input file has changed since the run. Link the files again.")
+    store.require_unchanged([r.sha256 for r in records], summary)
     values = _values_of(records, fields)
     if summary["n_pairs"] > FEW_PAIRS:
         return values, None

@@ -44,6 +44,8 @@ def report(
     truth: Any = None,
     disclosure: int | None = None,
     values: bool = True,
+    a: Any = None,
+    b: Any = None,
 ) -> Path:
     """Write the report of a run as one HTML file, and return its path.
 
@@ -61,6 +63,8 @@ def report(
         nothing else is told from which one could be worked out; see `disclosed_page`.
     values
         Whether the examples show the records' values and ids.
+    a, b
+        Where the inputs of a run directory are now, if they are not where they were.
     """
     if path is None:
         if not isinstance(source, str | os.PathLike):
@@ -68,7 +72,7 @@ def report(
         path = Path(source) / "report.html"
     if disclosure is not None and (isinstance(disclosure, bool) or disclosure < 1):
         raise SettingsError(f"disclosure must be a whole number from 1 up, got {disclosure!r}.")
-    material, known = gather(source), None if truth is None else read_truth(truth)
+    material, known = gather(source, a, b), None if truth is None else read_truth(truth)
     if disclosure is None:
         title, body = page(material, truth=known, values=values)
     else:

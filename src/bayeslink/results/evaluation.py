@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bayeslink.data.id_pairs import SIDES, TEXT, id_pairs
 from bayeslink.errors import SettingsError
+from bayeslink.shown import html_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,13 @@ class Evaluation:
     f1: float
     reduction_ratio: float | None = None
     pairs_completeness: float | None = None
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        rows = [[name, value] for name, value in self.as_dict().items() if value is not None]
+        return html_table("Against the truth", ["", ""], rows)
 
     def as_dict(self) -> dict[str, float | int | None]:
         """Return all numbers by name."""

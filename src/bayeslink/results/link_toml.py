@@ -22,7 +22,7 @@ from typing import Any
 
 import tomlkit
 
-from bayeslink.comparing.fields import Field
+from bayeslink.comparing.fields import GIVEN, Field
 from bayeslink.data.records import ReadOptions
 from bayeslink.errors import InputError, OutputError, SettingsError
 from bayeslink.inference.priors import LinkCountPrior, Penalty
@@ -178,6 +178,8 @@ def _field_table(field: Field) -> Any:
     table = tomlkit.table()
     if field.kind == "custom":
         table.add(tomlkit.comment("a Python function: this field can only be given from Python"))
+    if field.kind == GIVEN:
+        table.add(tomlkit.comment("levels that came with the pairs"))
     table.update(field.settings)
     return table
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bayeslink.data.id_pairs import SIDES
+from bayeslink.engines.chosen import ChosenPairs
 from bayeslink.pairs.source import Ints, Pairs, PairSource
 from bayeslink.pairs.tables import block_column, pair_table
 
@@ -36,6 +37,8 @@ def best_pairs(run: Run) -> pa.Table | None:
     """
     pairs = run.pairs
     if run.posterior is None or pairs.n_pairs != pairs.n_a * pairs.n_b:
+        return None
+    if isinstance(pairs, ChosenPairs):  # which knows nothing of other pairs
         return None
     side = _smaller(pairs)
     linked = run.table.filter(pc.equal(run.table["decision"], "link"))

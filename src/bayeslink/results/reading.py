@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from bayeslink import __version__
 from bayeslink.errors import InputError
+from bayeslink.pairs.tables import with_text_ids
 from bayeslink.results.checked import (
     NotAsWrittenError,
     either,
@@ -152,6 +153,7 @@ def read_table(directory: Path, name: str) -> pa.Table:
     if isinstance(told, dict) and told.get(path.name) not in (None, digest(content)):
         raise _cannot_read(path, "it is not as the run wrote it")
     try:
+        table = with_text_ids(table)
         _check_table(table, name, summary)
     except NotAsWrittenError as error:
         raise _not_as_written(path, str(error), summary) from None
@@ -170,6 +172,22 @@ def table_bytes(directory: Path, name: str) -> bytes:
 def digest(content: bytes) -> str:
     """What run.json tells of the bytes of a file."""
     return hashlib.sha256(content).hexdigest()
+
+
+def digest_of(path: Path) -> str:
+    """The same of a file, which may be large."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def require_as_written(directory: Path, name: str) -> None:
+    """Refuse a file of a run directory that is not there, or not as run.json tells."""
+    path, told = Path(directory) / name, read_summary(directory).get("files")
+    try:
+        if isinstance(told, dict) and told.get(name) not in (None, digest_of(path)):
+            raise _cannot_read(path, "it is not as the run wrote it")
+    except OSError as error:
+        raise _cannot_read(path, _reason(error)) from None
 
 
 # --- run.json ---------------------------------------------------------------------------------

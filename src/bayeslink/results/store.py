@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import platform
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +21,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from bayeslink.comparing.fields import Field
+from bayeslink.comparing.fields import GIVEN, Field, custom, given_levels
 from bayeslink.data.records import Records, read_records
 from bayeslink.data.spreadsheets import safe_for_spreadsheets
 from bayeslink.errors import InputError
@@ -27,11 +29,17 @@ from bayeslink.inference.structure import DEPENDENT
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import LABELS
 from bayeslink.pairs.source import fields_seen
+from bayeslink.pairs.tables import with_own_ids
 from bayeslink.results import link_toml
 from bayeslink.results.claim import claim, replacing
+from bayeslink.results.models import FILE as MODEL
+from bayeslink.results.models import model_of
+from bayeslink.results.outputs import write_inputs, write_outputs
 from bayeslink.results.reach import best_pairs
-from bayeslink.results.reading import digest
+from bayeslink.results.reading import digest_of
 from bayeslink.results.settings import link_arguments
+from bayeslink.results.state import FILE as STATE
+from bayeslink.results.state import write_state
 
 if TYPE_CHECKING:
     from bayeslink.inference.posterior import Posterior
@@ -40,11 +48,20 @@ if TYPE_CHECKING:
 _LIBRARIES = ("bayeslink", "numpy", "scipy", "numba", "rapidfuzz", "pyarrow")
 
 
-def save_run(run: Run, directory: str | Path, *, force: bool = False, shared: bool = False) -> None:
+def save_run(
+    run: Run,
+    directory: str | Path,
+    *,
+    force: bool = False,
+    shared: bool = False,
+    linked: bool = True,
+    keep_inputs: bool = False,
+) -> None:
     """Write the run directory: tables as Parquet (the links as CSV too), run.json, link.toml.
 
-    Judgements in a directory that is replaced stay. Only the owner may read it, unless it is
-    `shared` with the group.
+    With `linked`, also the linked file and the records without a link; with `keep_inputs`, the
+    inputs. Judgements in a directory that is replaced stay. Only the owner may read it, unless it
+    is `shared` with the group.
     """
     inputs = run.settings["a"], run.settings["b"]
     with (
@@ -52,6 +69,7 @@ def save_run(run: Run, directory: str | Path, *, force: bool = False, shared: bo
         claim(directory, force=force, inputs=inputs) as held,
         replacing(held.target, force=force, shared=shared) as folder,
     ):
+        own_ids = partial(with_own_ids, types=run.pairs.id_types)
         tables = {"links": run.table, "parameters": parameter_table(run)}
         if run.posterior is not None:
             tables["pairs"] = run.candidates()
@@ -64,13 +82,18 @@ def save_run(run: Run, directory: str | Path, *, force: bool = False, shared: bo
         for name, table in tables.items():
             # Arrow takes only UTF-8 paths; Python opens any.
             with (folder / f"{name}.parquet").open("wb") as file:
-                pq.write_table(table, file, compression="zstd")
+                pq.write_table(own_ids(table), file, compression="zstd")
         with (folder / "links.csv").open("wb") as file:
             pyarrow.csv.write_csv(safe_for_spreadsheets(run.table), file)
-        (folder / "link.toml").write_text(_link_toml(run, held.target), "utf-8")
+        remarks = write_outputs(run, folder) if linked else []
+        kept = write_inputs(run, folder) if keep_inputs else {}
+        (folder / "link.toml").write_text(_link_toml(run, held.target, kept), "utf-8")
+        model = json.dumps(model_of(run), indent=2, default=np.generic.item)
+        (folder / MODEL).write_text(model + "\n", "utf-8")
+        write_state(state_of(run), folder / STATE)
         # What is ours, which a later run may replace, and how it was.
-        files = {path.name: digest(path.read_bytes()) for path in sorted(folder.iterdir())}
-        summary = {**provenance(run), "files": files}
+        files = {path.name: digest_of(path) for path in sorted(folder.iterdir())}
+        summary = {**provenance(run, remarks), "files": files}
         text = json.dumps(summary, indent=2, default=np.generic.item)
         (folder / "run.json").write_text(text + "\n", "utf-8")
         if (judged := held.target / FILE).exists():
@@ -147,11 +170,12 @@ def link_draw_table(posterior: Posterior) -> pa.Table:
     return pa.table([pa.array(c[order].astype(np.int32)) for c in columns], names)
 
 
-def provenance(run: Run) -> dict[str, Any]:
+def provenance(run: Run, remarks: Sequence[str] = ()) -> dict[str, Any]:
     """Software, settings, inputs and results: what it takes to repeat and to check the run."""
     described, counts = run.pairs.describe(), run.pairs.level_counts().counts
     return {
         **run.summary(),
+        "warnings": [*run.warnings, *remarks],
         **({"kept_every": run.posterior.kept_every} if run.posterior else {}),
         "diagnostics": [asdict(d) for d in run.posterior.diagnostics()] if run.posterior else [],
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -174,21 +198,93 @@ def provenance(run: Run) -> dict[str, Any]:
     }
 
 
-def _link_toml(run: Run, target: Path) -> str:
+def _link_toml(run: Run, target: Path, kept: Mapping[str, Any]) -> str:
     """The link.toml of a run, for the directory that it will be in."""
     labels = None if run.labels is None else str(target / LABELS)
-    return link_toml.dump({**run.settings, "labels": labels}, target)
+    own = {key: str(target / name) for key, name in kept.items()}
+    return link_toml.dump({**run.settings, **own, "labels": labels}, target)
+
+
+def state_of(run: Run) -> dict[str, Any]:
+    """What it takes to open the run again, beside its tables and run.json; nothing about time."""
+    pairs, post = run.pairs, run.posterior
+    sides = [np.arange(n, dtype=np.int32) for n in (pairs.n_a, pairs.n_b)]
+    return {
+        "fields": [[f.name, f.labels, f.m_prior, f.u_prior] for f in pairs.fields],
+        "scope": pairs.scope,
+        "ids": [pairs.ids(side, rows) for side, rows in enumerate(sides)],
+        "tie_keys": pairs.tie_keys,
+        "counts": pairs.level_counts(),
+        "kind": pairs.kind,
+        "id_types": pairs.id_types,
+        "fit": run.fit,
+        "blocks": run.blocks,
+        "posterior": post,
+        "probability": None if post is None else post.probability,
+        "kept_every": None if post is None else post.kept_every,
+        "n_kept": None if post is None else [len(chain) for chain in post.kept],
+        "decision": run.decision,
+        "checks": run.checks,
+        "plan": None if run.plan is None else str(run.plan),
+    }
+
+
+def run_settings(directory: Path, a: Any = None, b: Any = None) -> dict[str, Any]:
+    """The link.toml of a run directory, with other inputs where they are given.
+
+    The function of a custom field is not there: such a field can be told of, not compared.
+    """
+    settings = link_toml.load(directory / "link.toml")
+    settings.update({side: given for side, given in (("a", a), ("b", b)) if given is not None})
+    settings["fields"] = [_told(entry) for entry in settings.get("fields", ())]
+    return settings
+
+
+def _told(entry: Mapping[str, Any]) -> Any:
+    if entry.get("compare") == GIVEN:
+        return given_levels(entry["column"], entry["labels"])
+    if entry.get("compare") != "custom":
+        return entry
+    rest = {key: value for key, value in entry.items() if key not in ("compare", "column")}
+
+    def lost(x: str, y: str) -> int:
+        raise InputError(
+            f"the field {entry['column']!r} was compared by a Python function, which a run "
+            "directory does not hold. Link again from Python."
+        )
+
+    return custom(entry["column"], lost, **rest)
+
+
+def require_inputs(settings: Mapping[str, Any]) -> None:
+    """Say which input of a run is not where it was, and how to give it."""
+    for side in "ab":
+        give = f"Give it with --{side} ({side}=)."
+        if settings.get(side) is None:
+            raise InputError(
+                f"this needs the records of the run, and input {side.upper()} came from Python, "
+                f"not from a file (or from one whose path is not UTF-8). {give}"
+            )
+        if isinstance(settings[side], str) and not os.path.exists(settings[side]):
+            raise InputError(
+                f"this needs the records of the run, and input {side.upper()} is not at "
+                f"{settings[side]}. {give}"
+            )
+
+
+def require_unchanged(now: Sequence[str | None], summary: Mapping[str, Any]) -> None:
+    """Refuse inputs with another checksum than the run's; tables of Python have none."""
+    then = [given["sha256"] for given in summary["inputs"]]
+    if any(x is not None and y is not None and x != y for x, y in zip(now, then, strict=True)):
+        raise InputError("an input file has changed since the run. Link the files again.")
 
 
 @contextmanager
-def comparison_settings(directory: Path) -> Iterator[dict[str, Any]]:
-    """Arguments of `compare` that repeat a run's comparison."""
-    arguments = link_arguments(link_toml.load(directory / "link.toml"))
-    if "a" not in arguments or "b" not in arguments:
-        raise InputError(
-            "the run's tables came from Python, not from files (or from files whose paths are not "
-            "UTF-8), so they cannot be read again. Use run.explain there."
-        )
+def comparison_settings(directory: Path, a: Any = None, b: Any = None) -> Iterator[dict[str, Any]]:
+    """Arguments of `compare` that repeat a run's comparison, with other inputs if given."""
+    settings = run_settings(directory, a, b)
+    require_inputs(settings)
+    arguments = link_arguments(settings)
     with tempfile.TemporaryDirectory() as scratch:  # the run has set bad rows aside already
         reads = [
             replace(read, quarantine=read.quarantine and f"{scratch}/{side}")

@@ -19,7 +19,7 @@ from bayeslink.data.records import Records
 from bayeslink.errors import InputError
 from bayeslink.judging.judgements import Pair
 from bayeslink.pairs.source import Ints
-from bayeslink.results import link_toml, reading, store
+from bayeslink.results import reading, store
 from bayeslink.results.audit_sample import fingerprint, read_reach
 from bayeslink.results.settings import link_arguments
 from bayeslink.review.cases import Cases, find_cases
@@ -32,6 +32,8 @@ class Material:
     """What the cases of a run are made of."""
 
     folder: Path
+    inputs: tuple[str | None, str | None]  # where the files are, if not where they were
+    names: tuple[str, str]  # of the data sets, in labels for Splink
     fingerprint: str  # of the run
     fields: Sequence[Field]  # compared
     further: Sequence[Field]  # not compared, only shown: blocking keys, and columns asked for
@@ -95,7 +97,13 @@ class Material:
         return self._versions[key]
 
 
-def open_run(folder: Path, show: Sequence[str] = ()) -> Material:
+def open_run(
+    folder: Path,
+    show: Sequence[str] = (),
+    a: str | None = None,
+    b: str | None = None,
+    names: tuple[str, str] = ("a", "b"),
+) -> Material:
     """Read a run directory, and again the files that were linked.
 
     Parameters
@@ -103,6 +111,10 @@ def open_run(folder: Path, show: Sequence[str] = ()) -> Material:
     show
         Columns of both files to be seen beside the fields compared; COLUMN_A=COLUMN_B where their
         names differ.
+    a, b
+        Where the files are now, if they are not where they were.
+    names
+        What the two data sets are called in Splink, for the labels written for it.
     """
     summary = reading.read_summary(folder)
     if "chains" not in summary:
@@ -110,7 +122,7 @@ def open_run(folder: Path, show: Sequence[str] = ()) -> Material:
             f"{folder} has no link probabilities, so no case is worth more than another. "
             "Give the directory of a run made without --point."
         )
-    arguments = _arguments(folder)
+    arguments = _arguments(folder, a, b)
     fields, further = arguments["fields"], _further(arguments, show)
     records = store.read_inputs(arguments, (*fields, *further))
     _check_unchanged(records, summary)
@@ -118,6 +130,8 @@ def open_run(folder: Path, show: Sequence[str] = ()) -> Material:
     parameters = reading.read_table(folder, "parameters")
     return Material(
         folder=folder,
+        inputs=(a, b),
+        names=names,
         fingerprint=fingerprint(folder),
         fields=fields,
         further=further,
@@ -140,25 +154,11 @@ def _with_reach(folder: Path, candidates: pa.Table) -> pa.Table:
     return candidates.combine_chunks()
 
 
-def _arguments(folder: Path) -> dict[str, Any]:
+def _arguments(folder: Path, a: str | None, b: str | None) -> dict[str, Any]:
     """The arguments of `link` that made the run."""
-    given = link_toml.load(folder / "link.toml")
-    if "a" not in given or "b" not in given:
-        raise InputError(
-            "the run's tables came from Python, not from files (or from files whose paths are not "
-            "UTF-8), so its records cannot be read again. Save them as CSV or Parquet and link "
-            "these files to review the run."
-        )
-    given["fields"] = [_without_function(entry) for entry in given["fields"]]
+    given = store.run_settings(folder, a, b)
+    store.require_inputs(given)
     return link_arguments(given)
-
-
-def _without_function(entry: dict[str, Any]) -> dict[str, Any]:
-    """A custom field as an exact one: it is only shown, and the function is not in link.toml."""
-    if entry.get("compare") != "custom":
-        return entry
-    kept = ("column", "columns", "name", "normalise", "missing")
-    return {key: value for key, value in entry.items() if key in kept}
 
 
 def _further(arguments: Mapping[str, Any], show: Sequence[str]) -> list[Field]:
@@ -171,7 +171,7 @@ def _further(arguments: Mapping[str, Any], show: Sequence[str]) -> list[Field]:
 
 def _check_unchanged(records: Sequence[Records], summary: Mapping[str, Any]) -> None:
     for side, now, then in zip("AB", records, summary["inputs"], strict=True):
-        if now.sha256 != then["sha256"]:
+        if None not in (now.sha256, then["sha256"]) and now.sha256 != then["sha256"]:
             raise InputError(
                 f"input {side}, {now.label}, has changed since the run: it had "
                 f"{then['records']:,} records and SHA-256 {str(then['sha256'])[:12]}…, now it has "

@@ -7,15 +7,16 @@ import threading
 from pathlib import Path
 
 from bayeslink.errors import BayeslinkError
-from bayeslink.results import link_toml
 from bayeslink.results.changes import changes
 from bayeslink.results.settings import link_arguments
+from bayeslink.results.store import run_settings
 
 
 class Rerun:
     """One linkage at a time, and how it went."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, inputs: tuple[str | None, str | None] = (None, None)) -> None:
+        self._inputs = inputs  # where the files are now, if they have moved
         self._folder = folder.resolve() if folder.name in ("", "..") else folder
         self._lock = threading.Lock()
         self._status, self._words = "", ""  # "", running, done or failed
@@ -23,7 +24,11 @@ class Rerun:
     def state(self) -> dict[str, str]:
         """How it goes, in words, and the command that does the same."""
         config, labels, output = self._folder / "link.toml", self._folder, self._output()
-        parts = ["--config", str(config), "--labels", str(labels), "-o", str(output)]
+        moved = []
+        if any(self._inputs):
+            settings = run_settings(self._folder, *self._inputs)
+            moved = [str(settings["a"]), str(settings["b"])]
+        parts = [*moved, "--config", str(config), "--labels", str(labels), "-o", str(output)]
         command = shlex.join(["bayeslink", "link", *parts])
         found = {"command": command, "status": self._status, "words": self._words}
         # A path may hold bytes that are no UTF-8, which JSON cannot.
@@ -44,7 +49,7 @@ class Rerun:
         try:
             from bayeslink.linking.link import link
 
-            arguments = link_arguments(link_toml.load(self._folder / "link.toml"))
+            arguments = link_arguments(run_settings(self._folder, *self._inputs))
             output = self._output()
             run = link(**{**arguments, "labels": self._folder, "progress": progress})
             run.save(output)

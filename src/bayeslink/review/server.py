@@ -132,11 +132,12 @@ def application(desk: Desk) -> Starlette:
         if name not in ("labels", "splink") or kind not in _KINDS:
             return JSONResponse({"error": "there is no such file."}, 404)
         write, media = _KINDS[kind]
-        content = write(label_table(desk.judgements, splink=name == "splink"))
+        table = label_table(desk.judgements, splink=name == "splink", names=desk.material.names)
+        content = write(table)
         headers = {"Content-Disposition": f'attachment; filename="{name}.{kind}"'}
         return Response(content, media_type=media, headers=headers)
 
-    rerun = Rerun(desk.material.folder)
+    rerun = Rerun(desk.material.folder, desk.material.inputs)
     routes = [Route(f"/{name}", static) for name in _STATIC]
     routes += [
         Route("/api/state", _asked(state)),

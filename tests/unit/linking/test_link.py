@@ -17,6 +17,7 @@ import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.results.settings import parse_on
 
+LINKED = ("linked", "unlinked_a", "unlinked_b")
 FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("occup"), bl.date("dob")]
 ON = [
     *("--on", "gname:levenshtein", "--on", "fname:levenshtein"),
@@ -109,7 +110,9 @@ def test_command_line_from_files_to_evaluation(paths, tmp_path):
     assert "links" in done.output
     names = {p.name for p in out.iterdir()}
     tables = ("links", "parameters", "pairs", "reach", "draws", "link_draws")
-    assert names == {*(f"{t}.parquet" for t in tables), "links.csv", "run.json", "link.toml"}
+    linked = {f"{n}.{end}" for n in LINKED for end in ("csv", "parquet")}
+    others = {"links.csv", "run.json", "link.toml", "model.json", "state.npz"}
+    assert names == {f"{t}.parquet" for t in tables} | linked | others
     links = pq.read_table(out / "links.parquet")
     assert pyarrow.csv.read_csv(out / "links.csv").num_rows == links.num_rows
     provenance = json.loads((out / "run.json").read_text())

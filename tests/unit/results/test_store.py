@@ -22,6 +22,7 @@ FIELDS = [
 ON = [f"--on={f.name}:{f.kind}:m_prior={','.join(map(str, f.m_prior))}" for f in FIELDS]
 SHORT = {"draws": 50, "tune": 20, "w0": 0.0}
 TABLES = ("links", "pairs", "draws", "link_draws", "parameters")
+LINKED = ("linked", "unlinked_a", "unlinked_b")
 
 
 @pytest.fixture(scope="module")
@@ -144,9 +145,10 @@ def test_parameters_have_intervals(run, folder):
 
 def test_a_point_run_has_no_draws(paths, tmp_path):
     run = bl.link(*paths, FIELDS, point=True)
-    run.save(tmp_path / "out")
+    run.save(tmp_path / "out", linked=False)
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"links.parquet", "links.csv", "parameters.parquet", "run.json", "link.toml"}
+    tables = {"links.parquet", "links.csv", "parameters.parquet"}
+    assert names == tables | {"run.json", "link.toml", "model.json", "state.npz"}
     for row in read(tmp_path / "out", "parameters").to_pylist():
         assert row["m_lower"] is row["m_upper"] is row["u_lower"] is row["u_upper"] is None
     assert read(tmp_path / "out", "links")["link_probability"].null_count == run.n_links > 0
@@ -254,7 +256,9 @@ def test_one_thread_or_two_write_the_same_files(paths, tmp_path):
     for n in (1, 2):
         link(*flags, "--threads", n, "-o", tmp_path / str(n))
     one, two = (content(tmp_path / str(n)) for n in (1, 2))
-    assert {*one} == {*(f"{t}.parquet" for t in TABLES), "links.csv", "link.toml", "run.json"}
+    linked = {f"{n}.{end}" for n in LINKED for end in ("csv", "parquet")}
+    others = {"links.csv", "link.toml", "run.json", "model.json", "state.npz"}
+    assert {*one} == {f"{t}.parquet" for t in TABLES} | linked | others
     assert one == two
     link(*flags, "--threads", 2, "--seed", 2, "-o", tmp_path / "other")
     other = content(tmp_path / "other")

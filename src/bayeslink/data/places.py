@@ -1,0 +1,53 @@
+"""What an input is given by: a path, the address of a database, standard input."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bayeslink.data.delimited import no_records
+
+STDIN = "-"
+_URL = re.compile(r"^(postgres|postgresql)://", re.IGNORECASE)
+
+
+def is_url(source: Any) -> bool:
+    """Whether this is the address of a Postgres database."""
+    return isinstance(source, str) and _URL.match(source) is not None
+
+
+def is_path(source: Any) -> bool:
+    """Whether this is a file or folder that can be read again by its name."""
+    return isinstance(source, str | os.PathLike) and str(source) != STDIN and not is_url(source)
+
+
+def shown_url(url: str) -> str:
+    """The address without user and password, for messages and run.json."""
+    return re.sub(r"://[^@/]*@", "://", url.split("?")[0])
+
+
+@cache
+def stdin_file() -> Path:
+    """Standard input as a file, which is gone when the program ends; read once."""
+    folder = tempfile.mkdtemp(prefix="bayeslink-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = Path(folder) / "stdin"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    if not path.stat().st_size:
+        raise no_records("standard input")
+    return path
+
+
+def located(source: Any) -> Any:
+    """Where a source is: standard input becomes a file."""
+    return (
+        stdin_file() if isinstance(source, str | os.PathLike) and str(source) == STDIN else source
+    )

@@ -1,0 +1,1 @@
+"""Other tools' pairs, settings and tables, read and written."""

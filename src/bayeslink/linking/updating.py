@@ -1,0 +1,86 @@
+"""A new batch of B, linked to what is left of A."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bayeslink.errors import InputError
+from bayeslink.linking.link import link
+from bayeslink.linking.opening import open_run
+from bayeslink.linking.run import Run
+from bayeslink.results.outputs import inputs_of, linked_rows
+
+_KEPT = (
+    "id", "block", "point", "structure", "w0", "restricted", "draws", "tune", "chains", "loss",
+    "read", "seed",
+)  # fmt: skip
+
+
+def update(
+    run: Run | str | Path, b: Any, *, a: Any = None, strength: float = 1.0, **changes: Any
+) -> Run:
+    """Link a new batch of B to the records of A that an earlier run left without a link.
+
+    What that run learned of m is the prior here, in full unless `strength` says otherwise. That is
+    Bayes' rule where the earlier links are certain and the new records are not among the old ones.
+    It is not exact where they are in doubt: a link of probability .6 is held as if it were certain,
+    and its record of A is not looked at again. Link all of B again to have that, too.
+
+    Parameters
+    ----------
+    run
+        The earlier run, or its directory.
+    b
+        The new records, as `link` takes them.
+    a
+        Input A, where the run's directory does not know where it is.
+    changes
+        Other arguments of `link`, such as `draws=5000`.
+    """
+    if not isinstance(run, Run):
+        run = open_run(run, a=a)
+    given, ids_b = inputs_of_a(run), run.pairs.ids(1, np.arange(run.pairs.n_b, dtype=np.int32))
+    free = np.setdiff1d(np.arange(run.pairs.n_a), linked_rows(run).a)
+    if not len(free):
+        raise InputError("every record of A has a link already: there is nothing left to link to.")
+    arguments = {key: run.settings[key] for key in _KEPT}
+    found = link(
+        given.take(pa.array(free)), b, run.settings["fields"],
+        **{**arguments, "model": run, "strength": strength, **changes},
+    )  # fmt: skip
+    again = pa.compute.is_in(
+        found.pairs.ids(1, np.arange(found.pairs.n_b, dtype=np.int32)), value_set=ids_b
+    )
+    if pa.compute.any(again).as_py():
+        raise InputError(
+            f"{pa.compute.sum(again).as_py():,} records of the new batch have ids that the earlier "
+            "B has too. Give new records only."
+        )
+    return found
+
+
+def inputs_of_a(run: Run) -> pa.Table:
+    """All records of A, by their rows in the run."""
+    return inputs_of(run, sides=(0,))[0].whole()
+
+
+def told(before: Run, after: Run) -> str:
+    """What a batch changed, in words."""
+    doubtful = linked_rows(before).probability
+    doubtful = doubtful[np.isfinite(doubtful)]
+    lines = [
+        f"{after.n_links:,} of {after.pairs.n_b:,} new records were linked; "
+        f"{before.n_links:,} earlier links were kept as they are.",
+        f"Records of A with a link: {before.n_links:,} before, "
+        f"{before.n_links + after.n_links:,} now, of {before.pairs.n_a:,}.",
+    ]
+    if len(doubtful):
+        lines.append(
+            f"Of the earlier links, {(1 - doubtful).sum():,.1f} are expected to be false; their "
+            "records of A were not looked at again."
+        )
+    return "\n".join(lines)

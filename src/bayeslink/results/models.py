@@ -1,0 +1,151 @@
+"""model.json: what a run learned of m and u, for the next linkage to start from."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from numbers import Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayeslink import __version__
+from bayeslink.comparing.fields import GIVEN, Field
+from bayeslink.errors import InputError, SettingsError
+from bayeslink.inference.structure import INDEPENDENT
+from bayeslink.pairs.source import Floats
+from bayeslink.results.settings import fields_from as made_from
+from bayeslink.results.structure_data import structure_data
+
+if TYPE_CHECKING:
+    from bayeslink.linking.run import Run
+
+FILE = "model.json"
+_FIXED = 1e9  # pairs that hold m and u where they are
+
+
+def model_of(run: Run) -> dict[str, Any]:
+    """Fields, priors and posterior of m and u of a run, as model.json has them.
+
+    Given the links, the posterior of m is Dirichlet: the prior and `links_at_level`, the links
+    expected at each level. Not knowing the links for certain makes it a mixture of such, for which
+    the one with the mean counts stands.
+    """
+    counts, parameters = _expected_counts(run), run.parameters
+    told = {f.name: f for f in run.settings["fields"]}
+    fields = []
+    for j, f in enumerate(run.pairs.fields):
+        levels = slice(1, f.n_levels + 1)
+        fields.append(
+            {
+                "settings": dict(told[f.name].settings),
+                "levels": list(f.labels),
+                "m_prior": list(f.m_prior),
+                "links_at_level": counts[j, levels].tolist(),
+                "m": parameters.m[j, levels].tolist(),
+                "u": parameters.u[j, levels].tolist(),
+            }
+        )
+    return {
+        "bayeslink": __version__,
+        "links": float(counts.sum(1).max(initial=0)),
+        "fields": fields,
+        "structure": structure_data(run.fit.structure, parameters, run.pairs.fields),
+    }
+
+
+def _expected_counts(run: Run) -> Floats:
+    """[field, level]: links expected there."""
+    linked, p = run.fit.linked, np.ones(run.fit.n_links)
+    if run.posterior is not None:
+        known = run.posterior.blocks.known
+        linked = run.posterior.blocks.candidates.with_more(known)
+        p = np.append(run.posterior.probability, np.ones(len(known)))
+    width = max(f.n_levels for f in run.pairs.fields) + 1
+    return np.array(
+        [np.bincount(column, p, width) for column in linked.levels.T], np.float64
+    ).reshape(len(run.pairs.fields), width)
+
+
+def fields_from(
+    model: Any, fields: Sequence[Field], strength: float, structure: str
+) -> list[Field]:
+    """Fields with what a model learned as their priors.
+
+    Parameters
+    ----------
+    model
+        A `Run`, a run directory, a model.json or what it holds.
+    fields
+        The fields to put it on, by name; those of the model if there are none.
+    strength
+        How much of what was learned counts, as a share of its links; inf: m and u are fixed.
+    """
+    if not isinstance(strength, Real) or math.isnan(strength) or strength < 0:
+        raise SettingsError(f"strength must be a number from 0 up, got {strength!r}.")
+    if math.isinf(strength) and structure != INDEPENDENT:
+        raise SettingsError(
+            "m and u can be held fixed (strength=inf) with structure='independent' only: dependent "
+            "fields learn how many fields of a link are wrong from the links themselves."
+        )
+    learned = {entry["settings"]["column"]: entry for entry in _read(model)["fields"]}
+    by_name = {entry["settings"].get("name", column): entry for column, entry in learned.items()}
+    if not fields:
+        fields = [_field(entry) for entry in by_name.values()]
+    if strange := [f.name for f in fields if f.name not in by_name]:
+        raise SettingsError(
+            f"the model knows no field {strange[0]!r}. It has {', '.join(map(repr, by_name))}."
+        )
+    return [_with_prior(f, by_name[f.name], float(strength)) for f in fields]
+
+
+def _field(entry: Mapping[str, Any]) -> Field:
+    if entry["settings"].get("compare") in ("custom", GIVEN):
+        raise SettingsError(
+            f"the field {entry['settings']['column']!r} of the model cannot be made from a file. "
+            "Give the fields, too."
+        )
+    (field,) = made_from(entry["settings"])
+    return field
+
+
+def _with_prior(field: Field, entry: Mapping[str, Any], strength: float) -> Field:
+    """Priors by level, told by its label: a run may have had levels for swapped names besides."""
+    place = {label: k for k, label in enumerate(entry["levels"])}
+    if lacking := [label for label in field.labels if label not in place]:
+        raise SettingsError(
+            f"the model has no level {lacking[0]!r} of the field {field.name!r}. Give it the "
+            "cuts and bands that it had."
+        )
+    at = [place[label] for label in field.labels]
+    m, u, seen = (np.array(entry[key])[at] for key in ("m", "u", "links_at_level"))
+    if math.isinf(strength):
+        return _priors(field, _FIXED * m / m.sum(), _FIXED * 1e6 * u / u.sum())
+    return _priors(field, np.array(field.m_prior) + strength * seen, np.array(field.u_prior))
+
+
+def _priors(field: Field, m: Floats, u: Floats) -> Field:
+    given = {"m_prior": tuple(m.tolist()), "u_prior": tuple(u.tolist())}
+    settings = {**field.settings, **{key: list(value) for key, value in given.items()}}
+    return replace(field, m_prior=given["m_prior"], u_prior=given["u_prior"], settings=settings)
+
+
+def _read(model: Any) -> Mapping[str, Any]:
+    if hasattr(model, "settings") and hasattr(model, "pairs"):
+        return model_of(model)
+    if isinstance(model, str | os.PathLike):
+        path = Path(model) / FILE if Path(model).is_dir() else Path(model)
+        try:
+            model = json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"cannot read {path}: {str(error).splitlines()[0]}. Give a run directory or its "
+                "model.json."
+            ) from None
+    if not isinstance(model, Mapping) or not isinstance(model.get("fields"), list):
+        raise InputError("this is no model of bayeslink. Give a run, its directory or model.json.")
+    return model

@@ -1,0 +1,156 @@
+"""What a run gives beside its links: the linked file, the records without a link."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bayeslink.data.databases import LOGS, file_sha256
+from bayeslink.data.places import is_path
+from bayeslink.errors import InputError, OutputError, SettingsError
+from bayeslink.results.joined import Input, LinkedRows, write_joined, write_linked
+from bayeslink.results.row_files import RowWriter
+
+if TYPE_CHECKING:
+    from bayeslink.linking.run import Run
+
+_FILES = ("linked", "unlinked_a", "unlinked_b")
+
+
+def inputs_of(run: Run, sides: Sequence[int] = (0, 1)) -> list[Input]:
+    """Inputs of a run, to be read again; both unless told otherwise."""
+    if run.sources is None:
+        raise InputError(
+            "the pairs of this run came without their records, so there is nothing to join. "
+            "Merge run.links with your tables by id_a and id_b."
+        )
+    if run.stored is not None:
+        for side in sides:
+            _require_the_same(run, side)
+    settings, found = run.settings, []
+    ids = settings["id"] if isinstance(settings["id"], tuple | list) else (settings["id"],) * 2
+    blocks = [(names,) * 2 if isinstance(names, str) else names for names in settings["block"]]
+    for side in sides:
+        source = run.sources[side]
+        columns = [name for f in settings["fields"] for name in f.columns[side]]
+        needed = dict.fromkeys([ids[side], *columns, *(names[side] for names in blocks)])
+        if is_path(source):
+            source = os.path.join(settings["started_in"], source)
+        n = (run.pairs.n_a, run.pairs.n_b)[side]
+        found.append(
+            Input(
+                source=source,
+                options=settings["read"][side],
+                needed=tuple(name for name in needed if name is not None),
+                id=ids[side],
+                ids=run.pairs.ids(side, np.arange(n, dtype=np.int32)),
+                side="AB"[side],
+            )
+        )
+    return found
+
+
+def _require_the_same(run: Run, side: int) -> None:
+    """Refuse what is not the input that a run, opened from its directory, was made from."""
+    source = run.sources and run.sources[side]
+    name, given = "ab"[side], run.pairs.describe().inputs[side]
+    give = f"Give it: --{name} (open_run(…, {name}=…))."
+    if source is None:
+        raise InputError(
+            f"input {name.upper()} of this run came from Python and is not in its directory. {give}"
+        )
+    if not is_path(source):
+        return
+    if not os.path.exists(source):
+        raise InputError(f"input {name.upper()} of this run is not at {source}. {give}")
+    known = given["sha256"] is not None and os.path.isfile(source)
+    if known and file_sha256(Path(source), given["kind"]) != given["sha256"]:
+        raise InputError(
+            f"input {name.upper()} of this run has changed since. Give it as it was, or link again."
+        )
+
+
+def linked_rows(run: Run) -> LinkedRows:
+    """The links of a run as rows of A and B."""
+    links = run.table.filter(pc.equal(run.table["decision"], "link"))
+    rows = []
+    for side, n in enumerate((run.pairs.n_a, run.pairs.n_b)):
+        every = run.pairs.ids(side, np.arange(n, dtype=np.int32))
+        wanted = links["id_" + "ab"[side]].combine_chunks().cast(every.type)
+        rows.append(pc.index_in(wanted, every).to_numpy(zero_copy_only=False))
+    probability = links["link_probability"].cast(pa.float64()).to_numpy()
+    return LinkedRows.of(rows[0], rows[1], probability)
+
+
+def drawn_rows(run: Run, k: int) -> list[LinkedRows]:
+    """The links of k draws as rows of A and B."""
+    if run.posterior is None:
+        raise SettingsError(
+            "a point estimate has no draws of the links. Link without point=True (--point)."
+        )
+    return [LinkedRows.of(drawn.a, drawn.b, p) for drawn, p in run.posterior.drawn_links(k)]
+
+
+def write_join(
+    run: Run, path: Path, *, how: str = "inner", draws: int | None = None, force: bool = False
+) -> int:
+    """Write the linked file, or that of several draws; returns its number of rows."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise SettingsError(f"{path.name} must end in .csv or .parquet.")
+    if path.exists() and not force:
+        raise OutputError(f"{path} exists. Choose another name, or say --force to replace it.")
+    inputs = inputs_of(run)
+    versions = [linked_rows(run)] if draws is None else drawn_rows(run, draws)
+    scratch = path.with_name(f".{path.stem}.partial{path.suffix}")
+    try:
+        with closing(RowWriter(scratch)) as target:
+            rows = write_joined(inputs, versions, how, target, numbered=draws is not None)
+        scratch.replace(path)
+    except OSError as error:
+        raise OutputError(
+            f"cannot write {path}: {error.strerror}. Check the permissions and the space left."
+        ) from None
+    finally:
+        scratch.unlink(missing_ok=True)
+    return rows
+
+
+def write_inputs(run: Run, folder: Path) -> dict[str, str]:
+    """Keep both inputs in the run directory; returns their names there."""
+    names = {}
+    for given in inputs_of(run):
+        key = given.side.lower()
+        if is_path(given.source) and os.path.isfile(given.source):
+            names[key] = f"input_{key}{''.join(Path(given.source).suffixes[-2:])}"
+            shutil.copyfile(given.source, folder / names[key])
+            for end in LOGS.values():
+                if os.path.isfile(f"{given.source}{end}"):
+                    shutil.copyfile(f"{given.source}{end}", folder / f"{names[key]}{end}")
+            continue
+        names[key] = f"input_{key}.parquet"
+        with (folder / names[key]).open("wb") as file:
+            pq.write_table(given.whole(), file, compression="zstd")
+    return names
+
+
+def write_outputs(run: Run, folder: Path) -> list[str]:
+    """Write the linked file and its like; where the inputs are gone, say so and leave them out."""
+    if run.sources is None or any(source is None for source in run.sources):
+        return []
+    try:
+        write_linked(inputs_of(run), linked_rows(run), folder)
+    except InputError as error:
+        for name in _FILES:
+            for end in (".csv", ".parquet"):
+                (folder / f"{name}{end}").unlink(missing_ok=True)
+        return [f"the linked file was not written: {error}"]
+    return []

@@ -1,0 +1,136 @@
+"""Rows on the disk: kept aside to be taken in any order, and written as CSV and Parquet."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from bayeslink.data.spreadsheets import safe_for_spreadsheets
+from bayeslink.pairs.source import Ints
+
+
+class RowFile:
+    """Rows in a file without a name, mapped into memory, from which any can be taken."""
+
+    def __init__(self) -> None:
+        self._file: Any = tempfile.TemporaryFile()  # noqa: SIM115 - closed on leaving
+        self._writer: Any = None
+        self._ends: list[int] = []
+        self._reader: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._reader = None
+        self._file.close()
+
+    def append(self, table: pa.Table) -> None:
+        """More rows, after those that are there."""
+        if self._writer is None:
+            self._writer = pa.ipc.new_file(self._file, table.schema)
+        for batch in table.combine_chunks().to_batches():
+            self._writer.write_batch(batch)
+            self._ends.append((self._ends[-1] if self._ends else 0) + len(batch))
+
+    def take(self, rows: Ints) -> pa.Table:
+        """These rows, in this order; −1 gives a row of nulls."""
+        if self._reader is None:
+            self._writer.close()
+            self._file.flush()
+            mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._reader = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped)))
+        piece = np.searchsorted(self._ends, rows, side="right")
+        piece[rows < 0] = 0
+        starts = np.concatenate([[0], self._ends[:-1]]).astype(np.int64)
+        order = np.argsort(piece, kind="stable")
+        parts = [self._reader.schema.empty_table()]
+        for number in np.unique(piece):
+            at = rows[order[piece[order] == number]]
+            places = pa.array(at - starts[number], mask=at < 0)
+            batch = pa.Table.from_batches([self._reader.get_batch(int(number))])
+            parts.append(batch.take(places))
+        return pa.concat_tables(parts).combine_chunks().take(np.argsort(order, kind="stable"))
+
+
+class RowWriter:
+    """A file in some format, written a table at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: Any = None
+        self._writer: Any = None
+
+    def write(self, table: pa.Table) -> None:
+        csv = self.path.suffix == ".csv"
+        table = safe_for_spreadsheets(_plain(table)) if csv else table
+        if self._writer is None:
+            # Arrow takes only UTF-8 paths; Python opens any.
+            self._file = self.path.open("wb")
+            self._writer = (
+                pyarrow.csv.CSVWriter(self._file, table.schema)
+                if csv
+                else pq.ParquetWriter(self._file, table.schema, compression="zstd")
+            )
+        self._writer.write_table(table.cast(self._writer.schema) if not csv else table)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._file.close()
+
+
+class _Both:
+    """One table, to several files."""
+
+    def __init__(self, writers: list[RowWriter]) -> None:
+        self._writers = writers
+
+    def write(self, table: pa.Table) -> None:
+        for writer in self._writers:
+            writer.write(table)
+
+
+@contextmanager
+def writing(stem: Path) -> Iterator[_Both]:
+    """Write `stem`.csv and `stem`.parquet."""
+    with ExitStack() as stack:
+        writers = [RowWriter(stem.with_name(stem.name + end)) for end in (".csv", ".parquet")]
+        for writer in writers:
+            stack.callback(writer.close)
+        yield _Both(writers)
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """With columns that CSV has no form for as text: lists and structures as JSON."""
+    for k, column in enumerate(table.schema):
+        kind = column.type
+        if pa.types.is_dictionary(kind):
+            values = pc.cast(table.column(k), kind.value_type)
+        elif pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            cells = (cell.as_py() for cell in table.column(k))
+            texts = [None if x is None else json.dumps(x, default=str) for x in cells]
+            values = pa.array(texts, pa.large_string())
+        elif pa.types.is_string_view(kind):
+            values = table.column(k).cast(pa.large_string())
+        else:
+            continue
+        table = table.set_column(k, column.name, values)
+    return table

@@ -1,0 +1,192 @@
+"""Runs that travel: opened elsewhere, repeated, joined by the command line."""
+
+import json
+import shutil
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import bayeslink as bl
+from bayeslink.cli import main
+
+FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("occup"), bl.date("dob")]
+FEW = {"draws": 80, "tune": 40, "chains": 2}
+
+
+@pytest.fixture(scope="module")
+def files():
+    return bl.simulate(200, overlap=0.5, errors=1, seed=2)
+
+
+@pytest.fixture(scope="module")
+def run(files):
+    labels = files.truth.slice(0, 2).append_column("verdict", pa.array(["link", "link"]))
+    return bl.link(files.a, files.b, FIELDS, labels=labels, **FEW)
+
+
+@pytest.fixture(scope="module")
+def home(files, tmp_path_factory):
+    """A folder with the files and the run that linked them."""
+    folder = tmp_path_factory.mktemp("home")
+    bl.write_simulation(files, folder / "files")
+    bl.link(folder / "files" / "a.csv", folder / "files" / "b.csv", FIELDS, **FEW).save(
+        folder / "run"
+    )
+    return folder
+
+
+def cli(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def plain(value):
+    return json.loads(json.dumps(value, default=str))
+
+
+def test_an_opened_run_is_the_run_that_was_saved(run, tmp_path):
+    run.save(tmp_path / "run")
+    opened = bl.open_run(tmp_path / "run")
+    before, after = run.posterior, opened.posterior
+    for name in ("n_links", "log_posterior", "m", "u", "probability", "error"):
+        np.testing.assert_array_equal(getattr(before, name), getattr(after, name))
+    assert [len(chain) for chain in before.kept] == [len(chain) for chain in after.kept]
+    for one, two in zip(before.kept[1], after.kept[1], strict=True):
+        assert sorted(one) == sorted(two)
+    for one, two in zip(before.linked_datasets(5), after.linked_datasets(5), strict=True):
+        assert one.equals(two)
+    assert opened.links.equals(run.links)
+    assert opened.candidates().equals(run.candidates())
+    assert opened.labels.to_pylist() == run.labels.to_pylist()
+    np.testing.assert_array_equal(opened.fit.linked.levels, run.fit.linked.levels)
+    assert len(opened.fit.modes) == len(run.fit.modes)
+    assert opened.fit.theta == run.fit.theta
+    assert str(opened.plan) == str(run.plan)
+    assert opened.report_lines() == run.report_lines()
+    assert opened.blocks.set_aside() == run.blocks.set_aside()
+    assert plain(opened.checks.as_data()) == plain(run.checks.as_data())
+    loss = bl.Loss(reject=0.1)
+    np.testing.assert_array_equal(before.estimate(loss).links, after.estimate(loss).links)
+    first = run.table.slice(5, 1).to_pylist()[0]
+    one, two = (r.explain(first["id_a"], first["id_b"]) for r in (run, opened))
+    assert one.evidence[0].bits == two.evidence[0].bits
+
+
+def test_sampling_again_from_an_opened_run(run, files, tmp_path):
+    run.save(tmp_path / "run")
+    opened = bl.open_run(tmp_path / "run", a=files.a, b=files.b)
+    again = bl.sample(opened.blocks, prior=opened.fit.prior, draws=80, tune=40, chains=2, seed=1)
+    np.testing.assert_array_equal(again.n_links, run.posterior.n_links)
+
+
+def test_what_needs_the_inputs_says_so(run, files, tmp_path):
+    run.save(tmp_path / "run")
+    opened = bl.open_run(tmp_path / "run")
+    far = [("A000001", str(files.b["id"][199].as_py()))]
+    for asks in (opened.joined, lambda: opened.pairs.find(far), lambda: bl.relink(opened)):
+        with pytest.raises(bl.InputError, match=r"[Gg]ive it.*a"):
+            asks()
+    page = tmp_path / "report.html"
+    opened.report(page)
+    assert page.stat().st_size > 10_000
+    other = files.a.slice(1)
+    with pytest.raises(bl.InputError, match="records that were linked"):
+        bl.open_run(tmp_path / "run", a=other, b=files.b).pairs.find(far)
+
+
+def test_a_run_from_frames_is_repeated_with_them_or_from_what_it_kept(run, files, tmp_path):
+    run.save(tmp_path / "run", linked=False)
+    with pytest.raises(bl.InputError, match="Give it"):
+        bl.relink(tmp_path / "run")
+    again = bl.relink(tmp_path / "run", a=files.a.to_pandas(), b=files.b)
+    assert again.table.equals(run.table)
+    run.save(tmp_path / "kept", keep_inputs=True)
+    shutil.move(tmp_path / "kept", tmp_path / "elsewhere")
+    opened = bl.open_run(tmp_path / "elsewhere")
+    assert opened.joined().to_pylist() == run.joined().to_pylist()
+    assert bl.relink(opened).table.equals(run.table)
+    assert bl.relink(opened, theta=30).n_links < run.n_links
+    done = cli("link", "--config", tmp_path / "elsewhere" / "link.toml", "-o", tmp_path / "cli")
+    assert done.exit_code == 0, done.output
+    assert pq.read_table(tmp_path / "cli" / "links.parquet").num_rows == len(run.table)
+
+
+def test_a_run_moved_alone_takes_its_files_from_a_and_b(home, tmp_path):
+    shutil.copytree(home / "run", tmp_path / "run")
+    run, far = tmp_path / "run", ["A000001", "B000001"]
+    inputs = [home / "files" / "a.csv", home / "files" / "b.csv"]
+    commands = (["explain", run, *far], ["join", run, "-o", tmp_path / "x.csv"])
+    for command in commands:
+        lost = cli(*command)
+        assert lost.exit_code == 3
+        assert "--a" in lost.output
+        found = cli(*command, "--a", inputs[0], "--b", inputs[1])
+        assert found.exit_code == 0, found.output
+    (tmp_path / "x.csv").unlink()
+    changed = inputs[0].read_text("utf-8").replace("street", "Street", 1)
+    (tmp_path / "a.csv").write_text(changed, "utf-8")
+    for command in commands:
+        told = cli(*command, "--a", tmp_path / "a.csv", "--b", inputs[1])
+        assert told.exit_code == 3
+        assert "changed" in told.output
+
+
+def test_run_and_files_moved_together_need_nothing(home, tmp_path):
+    shutil.copytree(home, tmp_path / "new")
+    assert not [line for line in (home / "run" / "link.toml").read_text().splitlines()
+                if str(home) in line]  # fmt: skip
+    opened = bl.open_run(tmp_path / "new" / "run")
+    assert len(opened.joined()) == opened.n_links
+
+
+def test_join_writes_any_kind_of_join_and_draws(home, tmp_path):
+    run = bl.open_run(home / "run")
+    for how in ("inner", "left", "right", "outer"):
+        target = tmp_path / f"{how}.parquet"
+        done = cli("join", home / "run", "-o", target, "--how", how, "--json")
+        assert json.loads(done.output)["rows"] == len(run.joined(how))
+        assert pq.read_table(target).to_pylist() == run.joined(how).to_pylist()
+    drawn = tmp_path / "drawn.csv"
+    assert cli("join", home / "run", "-o", drawn, "--draws", 3).exit_code == 0
+    table = pd.read_csv(drawn, dtype=str)
+    for number, joined in enumerate(run.joined_draws(3), 1):
+        assert table.loc[table["draw"] == str(number), "id"].tolist() == joined["id"].to_pylist()
+    assert cli("join", home / "run", "-o", drawn).exit_code == 4  # it exists
+    assert cli("join", home / "run", "-o", drawn, "--force").exit_code == 0
+    assert cli("join", home / "run", "-o", tmp_path / "x.txt").exit_code == 2
+
+
+def test_a_state_from_elsewhere_brings_in_no_code(home, tmp_path):
+    shutil.copytree(home / "run", tmp_path / "run")
+    path = tmp_path / "run" / "state.npz"
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    told = json.loads(parts["state.json"])
+    for wrong in (
+        {**told, "version": 99},
+        {**told, "values": {**told["values"], "fit": {"class": "Popen", "with": {"args": "ls"}}}},
+    ):
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in {**parts, "state.json": json.dumps(wrong)}.items():
+                archive.writestr(name, content)
+        with pytest.raises(bl.InputError, match="cannot read"):
+            bl.open_run(tmp_path / "run")
+    path.unlink()
+    with pytest.raises(bl.InputError, match=r"state\.npz"):
+        bl.open_run(tmp_path / "run")
+
+
+def test_point_runs_and_custom_fields_open_too(files, tmp_path):
+    fields = [*FIELDS[:3], bl.custom("dob", lambda x, y: 1 + (x == y))]
+    run = bl.link(files.a, files.b, fields, point=True)
+    run.save(tmp_path / "run")
+    opened = bl.open_run(tmp_path / "run", a=files.a, b=files.b)
+    assert opened.posterior is None
+    assert opened.links.equals(run.links)
+    assert len(opened.joined()) == run.n_links
+    with pytest.raises(bl.InputError, match="Python function"):
+        opened.pairs.pattern_counts()

@@ -1,0 +1,205 @@
+"""The linked file, in memory and on the disk."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import bayeslink as bl
+from bayeslink.data import whole
+from bayeslink.data.records import ReadOptions
+from bayeslink.results.joined import Input, LinkedRows, joined_names, write_linked
+from bayeslink.results.row_files import RowWriter
+
+FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("occup"), bl.date("dob")]
+FEW = {"draws": 60, "tune": 30, "chains": 2}
+
+
+@pytest.fixture(scope="module")
+def files():
+    return bl.simulate(200, overlap=0.5, errors=1, seed=2)
+
+
+def numbered(table, first):
+    ids = pa.array(np.arange(first, first + len(table)), pa.int32())
+    return table.set_column(0, "id", ids).append_column("weight", pa.array(np.arange(len(table))))
+
+
+@pytest.fixture(scope="module")
+def tables(files):
+    return numbered(files.a, 1), numbered(files.b, 1001)
+
+
+def expected(a, b, links, how):
+    """pandas' own merge, through the table of links."""
+    pairs = links[["id_a", "id_b", "link_probability"]]
+    left = a.merge(pairs, left_on="id", right_on="id_a", how="outer" if how != "inner" else how)
+    both = left.merge(
+        b, left_on="id_b", right_on="id", how="outer" if how != "inner" else how,
+        suffixes=("", "_right"),
+    )  # fmt: skip
+    both = both[both["id"].notna()] if how == "left" else both
+    return both[both["id_right"].notna()] if how == "right" else both
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_whole_number_ids_come_back_as_such_and_merge(tables, kind):
+    turn = {"pandas": pa.Table.to_pandas, "polars": pl.from_arrow, "arrow": lambda t: t}[kind]
+    a, b = map(turn, tables)
+    run = bl.link(a, b, FIELDS, **FEW)
+    links, post = run.links, run.posterior
+    for table in (links, post.link_probabilities(), post.linked_datasets(2)[1], run.fit.links):
+        if kind == "pandas":
+            assert len(a.merge(table, left_on="id", right_on="id_a")) == len(table)
+            assert table["id_b"].dtype == b["id"].dtype == np.int32
+        elif kind == "polars":
+            assert len(a.join(table, left_on="id", right_on="id_a")) == len(table)
+        else:
+            assert table["id_a"].type == pa.int32()
+    first = [int(run.table[name][0].as_py()) for name in ("id_a", "id_b")]
+    assert run.explain(*first).id_a == str(first[0])
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "right", "outer"])
+def test_joined_is_what_merging_by_hand_gives(tables, how):
+    a, b = (t.to_pandas() for t in tables)
+    run = bl.link(a, b, FIELDS, **FEW)
+    joined = run.joined(how)
+    wanted = expected(a, b, run.links, how)
+    assert len(joined) == len(wanted)
+    for mine, other in (("id", "id"), ("id_b", "id_right"), ("street_b", "street_right")):
+        key = joined["id"].fillna(-1) * 10_000 + joined["id_b"].fillna(-1)
+        by_hand = wanted["id"].fillna(-1) * 10_000 + wanted["id_right"].fillna(-1)
+        ours = dict(zip(key, joined[mine].astype(object).fillna("none"), strict=True))
+        theirs = dict(zip(by_hand, wanted[other].astype(object).fillna("none"), strict=True))
+        assert ours == theirs
+    assert list(joined.columns[:3]) == ["id", "gname", "fname"]
+    assert joined.columns[-1] == "link_probability"
+    assert joined["link_probability"].notna().sum() == run.n_links
+
+
+def test_unlinked_and_linked_records_make_up_the_file(tables):
+    a, b = map(pl.from_arrow, tables)
+    run = bl.link(a, b, FIELDS, **FEW)
+    for side, frame, name in (("a", a, "id"), ("b", b, "id_b")):
+        alone = run.unlinked(side)
+        assert isinstance(alone, pl.DataFrame)
+        assert alone.columns == frame.columns
+        both = {*alone["id"].to_list(), *run.joined()[name].to_list()}
+        assert both == {*frame["id"].to_list()}
+        assert len(alone) + run.n_links == len(frame)
+    with pytest.raises(bl.SettingsError, match='"a" or "b"'):
+        run.unlinked("c")
+    with pytest.raises(bl.SettingsError, match="inner"):
+        run.joined("cross")
+
+
+def test_drawn_versions_follow_the_draws(tables):
+    run = bl.link(*tables, FIELDS, **FEW)
+    drawn = run.posterior.linked_datasets(4)
+    for joined, links in zip(run.joined_draws(4), drawn, strict=True):
+        assert joined["id"].to_pylist() == links["id_a"].to_pylist()
+        assert joined["id_b"].to_pylist() == links["id_b"].to_pylist()
+    with pytest.raises(bl.SettingsError, match="no draws"):
+        next(bl.link(*tables, FIELDS, point=True).joined_draws(2))
+
+
+def test_the_run_directory_has_the_linked_file(tables, tmp_path):
+    a, b = tmp_path / "a.csv", tmp_path / "b.parquet"
+    pyarrow.csv.write_csv(tables[0], a)
+    pq.write_table(tables[1], b)
+    run = bl.link(a, b, FIELDS, **FEW)
+    run.save(tmp_path / "out")
+    linked = pq.read_table(tmp_path / "out" / "linked.parquet")
+    assert linked.to_pylist() == run.joined().to_pylist()
+    assert linked["id"].type == pa.large_string()  # text in a CSV stays text
+    assert linked["id_b"].type == pa.int32()
+    for side in "ab":
+        alone = pq.read_table(tmp_path / "out" / f"unlinked_{side}.parquet")
+        assert alone.to_pylist() == run.unlinked(side).to_pylist()
+        as_csv = pd.read_csv(tmp_path / "out" / f"unlinked_{side}.csv", dtype=str)
+        assert as_csv["id"].tolist() == [str(x) for x in alone["id"].to_pylist()]
+    run.save(tmp_path / "bare", linked=False)
+    assert not list((tmp_path / "bare").glob("*linked*"))
+
+
+def test_a_run_is_saved_though_its_input_has_changed(tables, tmp_path):
+    a = tmp_path / "a.csv"
+    pyarrow.csv.write_csv(tables[0], a)
+    run = bl.link(a, tables[1], FIELDS, **FEW)
+    pyarrow.csv.write_csv(tables[0].slice(1), a)
+    with pytest.raises(bl.InputError, match="no longer holds the 200 records"):
+        run.joined()
+    run.save(tmp_path / "out")
+    assert "linked file was not written" in (tmp_path / "out" / "run.json").read_text()
+    assert not (tmp_path / "out" / "linked.csv").exists()
+    assert (tmp_path / "out" / "links.csv").exists()
+
+
+def test_columns_of_any_type_and_any_name(files, tmp_path):
+    a = files.a.to_pandas()
+    a["link_probability"], a["gname_B"] = 0.5, "x"
+    a["tags"] = [["p", k] for k in range(len(a))]  # no single text form
+    a["kind"] = pd.Categorical(["u", "v"] * 100)
+    b = files.b.append_column("nested", pa.array([[k] for k in range(200)]))
+    run = bl.link(a, b, FIELDS, **FEW)
+    joined = run.joined()
+    names = [name.casefold() for name in joined.columns]
+    assert len({*names}) == len(names)
+    assert joined.columns[-1] == "link_probability_"
+    assert isinstance(joined["kind"].dtype, pd.CategoricalDtype)
+    run.save(tmp_path / "out")
+    lines = (tmp_path / "out" / "linked.csv").read_text("utf-8").splitlines()
+    assert len(lines) == run.n_links + 1
+    # it is a file that can be linked again
+    again = bl.compare(tmp_path / "out" / "linked.csv", files.b, [bl.exact("fname")])
+    assert again.n_a == run.n_links
+
+
+def test_names_that_clash_get_a_suffix():
+    assert joined_names(["id", "x", "y_b"], ["ID", "x", "y_b", "x_b", "z"]) == [
+        *("id", "x", "y_b"), *("ID_b", "x_b_b", "y_b_b", "x_b", "z"), "link_probability",
+    ]  # fmt: skip
+
+
+def test_rows_in_another_order_are_told_by_their_ids(tmp_path):
+    """A database need not give its rows in the same order twice."""
+    a = pa.table({"id": ["1", "2", "3"], "x": ["p", "q", "r"]})
+    b = pa.table({"id": ["7", "8", "9"], "y": ["s", "t", "u"]})
+    rows = LinkedRows.of([0, 2], [2, 0], [0.9, 0.8])
+    turned = [table.take([2, 0, 1]) for table in (a, b)]
+    inputs = [
+        Input(given, ReadOptions(), ("id",), "id", ids.combine_chunks().cast("large_string"), side)
+        for given, ids, side in zip(turned, (a["id"], b["id"]), "AB", strict=True)
+    ]
+    write_linked(inputs, rows, tmp_path)
+    linked = pq.read_table(tmp_path / "linked.parquet")
+    found = {(r["x"], r["y"], r["link_probability"]) for r in linked.to_pylist()}
+    assert found == {("p", "u", 0.9), ("r", "s", 0.8)}
+    assert inputs[0].whole()["id"].to_pylist() == ["1", "2", "3"]
+
+
+def test_the_linked_file_is_written_some_rows_at_a_time(tmp_path, monkeypatch):
+    n, sizes = 5000, {}
+    table = pa.table({"id": pa.array(np.arange(n)).cast("large_string"), "x": np.arange(n) % 7})
+    pyarrow.csv.write_csv(table, tmp_path / "a.csv")
+    monkeypatch.setattr(whole, "_CELLS", 1000)
+    monkeypatch.setattr("bayeslink.data.delimited.BATCH_CELLS", 200)
+    write = RowWriter.write
+
+    def watched(self, part):
+        sizes.setdefault(self.path.name, []).append(len(part))
+        write(self, part)
+
+    monkeypatch.setattr(RowWriter, "write", watched)
+    ids = table["id"].combine_chunks()
+    inputs = [Input(tmp_path / "a.csv", ReadOptions(), ("id",), "id", ids, side) for side in "AB"]
+    write_linked(inputs, LinkedRows.of(np.arange(n), np.arange(n)[::-1], np.ones(n)), tmp_path)
+    for name in ("linked.csv", "linked.parquet"):
+        assert sum(sizes[name]) == n
+        assert max(sizes[name]) <= 500
+    linked = pq.read_table(tmp_path / "linked.parquet")
+    assert linked["id_b"].to_pylist() == ids.to_pylist()[::-1]
