@@ -92,7 +92,7 @@ def build_dictionary(
     codes_a, codes_b = encode(field, a, 0), encode(field, b, 1)
     field = settled(field, codes_a, codes_b)
     table, open_levels = _affordable_table(field, codes_a.values, codes_b.values, threads, memory)
-    by_label = "m_prior" in field.options
+    by_label = "m_prior" in field.options or "u_prior" in field.options
     if field.bands or by_label or field.options.get("join"):
         rows = np.repeat(np.arange(len(codes_a.values)), np.diff(table.indptr))
         levels = split_by_frequency(field, codes_a, codes_b, rows, table.indices, table.levels)

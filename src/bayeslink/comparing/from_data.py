@@ -281,13 +281,10 @@ def joined_as_given(field: Field, lowest: int) -> tuple[Field, NDArray[np.uint8]
             labels.append(called if level > lowest else named.get(label, label))
         new[level] = len(labels)
     joined = relabelled(field, labels, len(field.bands))
-    prior = [
-        given.get(label, default) for label, default in zip(labels, joined.m_prior, strict=True)
-    ]
-    joined = replace(joined, m_prior=tuple(prior))
-    if of_u := field.options.get("u_prior"):
-        joined = replace(joined, u_prior=tuple(of_u.get(label, 1.0) for label in labels))
-    return joined, new
+    own = zip(labels, joined.m_prior, strict=True)
+    m = tuple(of_m.get(label, default) for label, default in own)
+    u = tuple(of_u.get(label, 1.0) for label in labels)
+    return replace(joined, m_prior=m, u_prior=u), new
 
 
 # --- all of it ------------------------------------------------------------------------------------
