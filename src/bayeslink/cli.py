@@ -147,7 +147,10 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
 @click.option("--encoding", multiple=True, help="Such as cp1252 (twice: of A, then of B). [utf-8]")
 @click.option("--delimiter", multiple=True, help="Told from the header unless given.")
 @click.option("--skip-lines", multiple=True, type=int, help="Lines before the header. [0]")
-@click.option("--table", multiple=True, help="Table or query in a DuckDB database.")
+@click.option(
+    "--table", multiple=True, help="Table or query in a database, or sheet of a workbook."
+)
+@click.option("--multiline", is_flag=True, help="Cells may hold lines that look like records.")
 @click.option(
     "-o", "--output", default="link.toml", show_default=True, type=Path, metavar="link.toml"
 )
@@ -203,7 +206,9 @@ def init(a: str, b: str, output: Path, force: bool, as_json: bool, **flags: Any)
 @click.option("--encoding", multiple=True, help="Such as cp1252 (twice: of A, then of B). [utf-8]")
 @click.option("--delimiter", multiple=True, help="Told from the header unless given.")
 @click.option("--skip-lines", multiple=True, type=int, help="Lines before the header. [0]")
-@click.option("--table", multiple=True, help="Table or query in a DuckDB database.")
+@click.option(
+    "--table", multiple=True, help="Table or query in a database, or sheet of a workbook."
+)
 @click.option(
     "--quarantine",
     multiple=True,
@@ -292,7 +297,7 @@ def link(
 ) -> None:
     """Link the files A and B and write the results to OUT."""
     if update is not None:
-        _link_batch(update, output, force, as_json, flags)
+        _link_batch(update, output, force, group_readable, as_json, flags)
         return
     with _progress() as progress:
         from bayeslink.linking.link import link as link_files
@@ -761,7 +766,12 @@ def _changes(labels: str | None, config: Path | None, run: Run) -> Changes | Non
 
 
 def _link_batch(
-    earlier: Path, output: str | None, force: bool, as_json: bool, flags: dict[str, Any]
+    earlier: Path,
+    output: str | None,
+    force: bool,
+    shared: bool,
+    as_json: bool,
+    flags: dict[str, Any],
 ) -> None:
     """`link --update`."""
     if not flags["a"] or not output:
@@ -770,12 +780,15 @@ def _link_batch(
         from bayeslink.linking.opening import open_run
         from bayeslink.linking.updating import told
         from bayeslink.linking.updating import update as link_batch
+        from bayeslink.results.claim import claim
 
         before = open_run(earlier)
         given = {key: flags[key] for key in ("strength", "draws", "tune", "chains", "seed")}
         chosen = {key: value for key, value in given.items() if value is not None}
-        run = link_batch(before, flags["a"], progress=progress, **chosen)
-        run.save(output, force=force, keep_inputs=True)
+        with claim(output, force=force, inputs=(flags["a"],)):
+            _prepare()
+            run = link_batch(before, flags["a"], progress=progress, **chosen)
+            run.save(output, force=force, shared=shared, keep_inputs=True)
     if as_json:
         _print_json({**run.summary(), "earlier_links": before.n_links})
         return

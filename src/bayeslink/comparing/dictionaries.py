@@ -29,7 +29,7 @@ from bayeslink.comparing.comparisons import (
 )
 from bayeslink.comparing.dates import ALL_DAYS, read_date, shape, tell_orders
 from bayeslink.comparing.fields import Field
-from bayeslink.comparing.from_data import joined_levels, settled
+from bayeslink.comparing.from_data import joined_as_given, joined_levels, settled
 from bayeslink.comparing.level_tables import (
     LevelTable,
     TableTooLargeError,
@@ -92,10 +92,14 @@ def build_dictionary(
     codes_a, codes_b = encode(field, a, 0), encode(field, b, 1)
     field = settled(field, codes_a, codes_b)
     table, open_levels = _affordable_table(field, codes_a.values, codes_b.values, threads, memory)
-    if field.bands or field.options.get("join"):
+    by_label = "m_prior" in field.options or "u_prior" in field.options
+    if field.bands or by_label or field.options.get("join"):
         rows = np.repeat(np.arange(len(codes_a.values)), np.diff(table.indptr))
         levels = split_by_frequency(field, codes_a, codes_b, rows, table.indices, table.levels)
-        if field.options.get("join"):
+        if by_label:
+            field, new = joined_as_given(field, open_levels)
+            levels = new[levels]
+        elif field.options.get("join"):
             times = codes_a.counts[rows] * codes_b.counts[table.indices].astype(float)
             pairs = np.bincount(levels, times, minlength=field.n_levels + 1)
             field, new = joined_levels(field, pairs, open_levels)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from bayeslink.errors import SettingsError
@@ -118,6 +119,8 @@ def checked_prior(
 ) -> tuple[float, ...]:
     if given is None:
         return default
+    if isinstance(given, Mapping):
+        return checked_by_label(column, which, given, default)
     prior = numbers(given)
     if prior is None or len(prior) != len(default) or not all(0 < x < math.inf for x in prior):
         raise SettingsError(
@@ -125,6 +128,18 @@ def checked_prior(
             f"worst to best, got {given!r}."
         )
     return prior
+
+
+def checked_by_label(
+    column: str, which: str, given: Mapping[str, Any], default: tuple[float, ...]
+) -> tuple[float, ...]:
+    """Priors by the labels of levels, which may follow from the data: the default until then."""
+    prior = numbers(list(given.values()))
+    if prior is None or not all(0 < x < math.inf for x in prior):
+        raise SettingsError(
+            f"{column!r}: {which} by label takes positive finite numbers, got {dict(given)!r}."
+        )
+    return default
 
 
 def checked_bounds(column: str, valid: Any) -> tuple[float, float]:

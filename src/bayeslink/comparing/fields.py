@@ -90,7 +90,8 @@ def exact(column: str, **common: Any) -> Field:
         split into levels by how common the shared value is, the rarest being the best level.
         "auto": where some values are far more common than others.
     m_prior, u_prior
-        Dirichlet parameters, worst level to best.
+        Dirichlet parameters, worst level to best; or by the labels of levels, where these would
+        follow from the data: levels without one are then joined with the next worse.
     """
     return make_field("exact", column, ["different"], "equal", (), common)
 
@@ -346,8 +347,14 @@ def make_field(
         "m_prior": checked_prior(column, "m_prior", common.get("m_prior"), default_m),
         "u_prior": checked_prior(column, "u_prior", common.get("u_prior"), flat),
     }
+    by_label = {
+        key: dict(common[key])
+        for key in ("m_prior", "u_prior")
+        if isinstance(common.get(key), Mapping)
+    }
     said = {
         **checked,
+        **by_label,
         **({"bands": "auto"} if auto else {}),
         "columns": [c[0] if len(c) == 1 else c for c in columns],
     }
@@ -358,7 +365,7 @@ def make_field(
         columns=columns,
         labels=labels,
         cuts=tuple(cuts),
-        options={**(options or {}), **({"bands": "auto"} if auto else {})},
+        options={**(options or {}), **by_label, **({"bands": "auto"} if auto else {})},
         settings={key: plain(value) for key, value in settings.items()},
         **checked,
     )
@@ -379,7 +386,7 @@ def is_auto(given: Any) -> bool:
 def refuse_priors(kind: str, column: str, common: Mapping[str, Any]) -> None:
     """Priors go by level, and levels that follow from the data are not known yet."""
     for prior in ("m_prior", "u_prior"):
-        if common.get(prior) is not None:
+        if common.get(prior) is not None and not isinstance(common[prior], Mapping):
             raise SettingsError(
                 f"{kind}({column!r}): {prior} has a number for each level, so give cuts too."
             )

@@ -7,7 +7,7 @@ the pairs that says little down to less than a pair a record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +104,8 @@ def date_field(field: Field, a: Codes, b: Codes) -> Field:
     cuts = field.cuts or _by_chance(field, a, b, _DAYS, lambda v, c: (v - c, v + c))
     if not auto and not options["partial"] and not options["filler"]:
         return field
-    if field.settings.get("m_prior") or field.settings.get("u_prior"):  # for the levels as given
+    priors = [field.settings.get(which) for which in ("m_prior", "u_prior")]
+    if any(given and not isinstance(given, Mapping) for given in priors):  # for levels as given
         return field
     return relabelled(field, date_labels(cuts, options), cuts=cuts, options=options)
 
@@ -257,6 +258,33 @@ def _joined_label(field: Field, group: Sequence[int], pairs: NDArray[Any]) -> st
     """The labels of those levels that pairs have, or else of the first."""
     seen = [h for h in group if pairs[h]] or [group[0]]
     return " or ".join(field.labels[h - 1] for h in seen)
+
+
+# --- priors by label ------------------------------------------------------------------------------
+
+
+def joined_as_given(field: Field, lowest: int) -> tuple[Field, NDArray[np.uint8]]:
+    """The field with the levels for which priors were given, and the new level of each old one.
+
+    A label such as "x or y" joins two levels; one without a prior joins the next worse. The levels
+    up to `lowest` stay as they are.
+    """
+    of_m, of_u = (field.options.get(which, {}) for which in ("m_prior", "u_prior"))
+    given = of_m or of_u
+    named = {part: label for label in given for part in label.split(" or ")}
+    named |= {label: label for label in given}
+    new = np.zeros(field.n_levels + 1, np.uint8)
+    labels: list[str] = []
+    for level, label in enumerate(field.labels, 1):
+        called = named.get(label, labels[-1] if labels else label)
+        if level <= lowest + 1 or called != labels[-1]:
+            labels.append(called if level > lowest else named.get(label, label))
+        new[level] = len(labels)
+    joined = relabelled(field, labels, len(field.bands))
+    own = zip(labels, joined.m_prior, strict=True)
+    m = tuple(of_m.get(label, default) for label, default in own)
+    u = tuple(of_u.get(label, 1.0) for label in labels)
+    return replace(joined, m_prior=m, u_prior=u), new
 
 
 # --- all of it ------------------------------------------------------------------------------------

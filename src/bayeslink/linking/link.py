@@ -149,10 +149,11 @@ def link(
     known, remarks = known_pairs(labels, known_links, known_nonlinks)
     if point and known is not None:
         raise SettingsError("known pairs enter through sampling: leave out point=True.")
-    if checkpoints is not None:
-        checkpoints.bind(_made_with(known))
     if model is not None:
         fields = fields_from(model, flat(fields or ()), strength, structure)
+    if checkpoints is not None:
+        learned = () if model is None else [f.settings for f in fields or ()]
+        checkpoints.bind(_made_with(known, learned))
     clock = _Clock()
     given = a if isinstance(a, PairSource) else None
     if fields is None and given is None:
@@ -248,11 +249,12 @@ def link(
     )  # fmt: skip
 
 
-def _made_with(known: pa.Table | None) -> dict[str, str]:
-    """What the work of a run hangs on beside its settings and files: labels, versions."""
+def _made_with(known: pa.Table | None, learned: Sequence[Any]) -> dict[str, str]:
+    """What the work of a run hangs on beside its settings and files: labels, a model, versions."""
     labels = "" if known is None else str(known.to_pylist())
     return {
         "what is judged (labels)": sha256(labels.encode()).hexdigest(),
+        "what was learned before (model)": sha256(str([*learned]).encode()).hexdigest(),
         "the version of bayeslink": f"{__version__} {SOURCES} {np.__version__}",
     }
 

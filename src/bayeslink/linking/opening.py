@@ -181,9 +181,18 @@ def _description(told: Mapping[str, Any]) -> Description:
     )
 
 
-def _field(field: Field, labels: Any, m_prior: Any, u_prior: Any) -> Field:
-    """The field as it was compared: the run may have added levels."""
-    return replace(field, labels=tuple(labels), m_prior=tuple(m_prior), u_prior=tuple(u_prior))
+def _field(field: Field, labels: Any, m_prior: Any, u_prior: Any, told: Any) -> Field:
+    """The field as it was compared, with what the data told: the run may have added levels."""
+    kept = {k: v for k, v in told.items() if k in field.options and k != "bands"}
+    return replace(
+        field,
+        labels=tuple(labels),
+        m_prior=tuple(m_prior),
+        u_prior=tuple(u_prior),
+        cuts=tuple(told.get("cuts", field.cuts)),
+        bands=tuple(told["bands"]),
+        options={**field.options, **kept},
+    )
 
 
 def _drawn(folder: Path, state: State, pairs: SavedPairs, order: Any) -> dict[str, Any]:

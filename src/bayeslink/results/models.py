@@ -42,7 +42,7 @@ def model_of(run: Run) -> dict[str, Any]:
         levels = slice(1, f.n_levels + 1)
         fields.append(
             {
-                "settings": dict(told[f.name].settings),
+                "settings": _pinned(told[f.name], f),
                 "levels": list(f.labels),
                 "m_prior": list(f.m_prior),
                 "links_at_level": counts[j, levels].tolist(),
@@ -56,6 +56,32 @@ def model_of(run: Run) -> dict[str, Any]:
         "fields": fields,
         "structure": structure_data(run.fit.structure, parameters, run.pairs.fields),
     }
+
+
+def settled_of(field: Field) -> dict[str, Any]:
+    """What the data told of the levels of a field, as settings of a field that fix it."""
+    told: dict[str, Any] = {"bands": list(field.bands)}
+    if field.kind in ("numeric", "date") and field.cuts:
+        told["cuts"] = list(field.cuts)
+    if field.kind == "numeric":
+        told["relative"] = bool(field.options["relative"])
+    if field.kind == "date":
+        told["one_digit"] = bool(field.options["one_digit"])
+    return told
+
+
+def _left_open(field: Field) -> bool:
+    """Whether levels follow from the data."""
+    return bool(field.options.get("settle") or field.options.get("bands") == "auto")
+
+
+def _pinned(asked: Field, settled: Field) -> dict[str, Any]:
+    settings = dict(asked.settings)
+    if _left_open(asked):
+        settings |= settled_of(settled)
+        if not settings["bands"]:
+            del settings["bands"]
+    return settings
 
 
 def _expected_counts(run: Run) -> Floats:
@@ -115,6 +141,8 @@ def _field(entry: Mapping[str, Any]) -> Field:
 
 def _with_prior(field: Field, entry: Mapping[str, Any], strength: float) -> Field:
     """Priors by level, told by its label: a run may have had levels for swapped names besides."""
+    if _left_open(field):
+        return _with_prior_by_label(field, entry, strength)
     place = {label: k for k, label in enumerate(entry["levels"])}
     if lacking := [label for label in field.labels if label not in place]:
         raise SettingsError(
@@ -126,6 +154,23 @@ def _with_prior(field: Field, entry: Mapping[str, Any], strength: float) -> Fiel
     if math.isinf(strength):
         return _priors(field, _FIXED * m / m.sum(), _FIXED * 1e6 * u / u.sum())
     return _priors(field, np.array(field.m_prior) + strength * seen, np.array(field.u_prior))
+
+
+def _with_prior_by_label(field: Field, entry: Mapping[str, Any], strength: float) -> Field:
+    """As `_with_prior` where levels follow from the data: they are to be those of the model."""
+    if strength == 0:
+        return field
+    settings = {k: v for k, v in field.settings.items() if k != "bands" or v != "auto"}
+    fixed = ("cuts", "relative", "one_digit", "bands")
+    settings |= {k: v for k, v in entry["settings"].items() if k in fixed}
+    m, u, seen, own = (np.array(entry[k]) for k in ("m", "u", "links_at_level", "m_prior"))
+    prior = own + strength * seen if math.isfinite(strength) else _FIXED * m
+    settings["m_prior"] = dict(zip(entry["levels"], prior.tolist(), strict=True))
+    if math.isinf(strength):
+        fixed_u = (_FIXED * 1e6 * u).tolist()
+        settings["u_prior"] = dict(zip(entry["levels"], fixed_u, strict=True))
+    (made,) = made_from(settings)
+    return made
 
 
 def _priors(field: Field, m: Floats, u: Floats) -> Field:

@@ -33,7 +33,7 @@ from bayeslink.pairs.tables import with_own_ids
 from bayeslink.results import link_toml
 from bayeslink.results.claim import claim, replacing
 from bayeslink.results.models import FILE as MODEL
-from bayeslink.results.models import model_of
+from bayeslink.results.models import model_of, settled_of
 from bayeslink.results.outputs import write_inputs, write_outputs
 from bayeslink.results.reach import best_pairs
 from bayeslink.results.reading import digest_of
@@ -210,7 +210,7 @@ def state_of(run: Run) -> dict[str, Any]:
     pairs, post = run.pairs, run.posterior
     sides = [np.arange(n, dtype=np.int32) for n in (pairs.n_a, pairs.n_b)]
     return {
-        "fields": [[f.name, f.labels, f.m_prior, f.u_prior] for f in pairs.fields],
+        "fields": [[f.name, f.labels, f.m_prior, f.u_prior, settled_of(f)] for f in pairs.fields],
         "scope": pairs.scope,
         "ids": [pairs.ids(side, rows) for side, rows in enumerate(sides)],
         "tie_keys": pairs.tie_keys,
