@@ -120,17 +120,17 @@ def writing(stem: Path) -> Iterator[_Both]:
 
 def _plain(table: pa.Table) -> pa.Table:
     """With columns that CSV has no form for as text: lists and structures as JSON."""
-    for k, column in enumerate(table.schema):
-        kind = column.type
-        if pa.types.is_dictionary(kind):
-            values = pc.cast(table.column(k), kind.value_type)
-        elif pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-            cells = (cell.as_py() for cell in table.column(k))
-            texts = [None if x is None else json.dumps(x, default=str) for x in cells]
-            values = pa.array(texts, pa.large_string())
-        elif pa.types.is_string_view(kind):
-            values = table.column(k).cast(pa.large_string())
-        else:
-            continue
-        table = table.set_column(k, column.name, values)
-    return table
+    return pa.table([_plain_column(column) for column in table.columns], table.column_names)
+
+
+def _plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return pc.cast(column, kind.value_type)
+    if pa.types.is_string_view(kind):
+        return column.cast(pa.large_string())
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        cells = (cell.as_py() for cell in column)
+        texts = [None if x is None else json.dumps(x, default=str) for x in cells]
+        return pa.chunked_array([pa.array(texts, pa.large_string())])
+    return column
