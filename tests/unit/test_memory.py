@@ -115,7 +115,12 @@ def test_a_run_is_the_same_within_a_budget_that_cannot_hold_its_lists(monkeypatc
     monkeypatch.setattr(memory, "_LARGE", 1000)
     monkeypatch.setattr(joining, "_SORTED", 10_000)
     made = bl.simulate(700, overlap=0.5, errors=2, seed=4)
-    fields = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.date("dob"), bl.exact("sex")]
+    fields = [
+        bl.levenshtein("gname"),
+        bl.levenshtein("fname"),
+        bl.date("dob", cuts=(0, 30)),
+        bl.exact("sex"),
+    ]
     runs = [
         bl.link(made.a, made.b, fields, draws=100, tune=50, memory=budget)
         for budget in ("2GB", "10000GB")
@@ -143,7 +148,12 @@ def test_a_run_is_the_same_within_a_budget_that_cannot_hold_its_lists(monkeypatc
 def test_what_was_set_aside_is_told_whatever_can_be_listed(monkeypatch):
     """Where even files may not hold the list, less of it is counted and more is estimated."""
     made = bl.simulate(300, overlap=0.5, errors=2, seed=4)
-    fields = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.date("dob"), bl.exact("sex")]
+    fields = [
+        bl.levenshtein("gname"),
+        bl.levenshtein("fname"),
+        bl.date("dob", cuts=(0, 30)),
+        bl.exact("sex"),
+    ]
     pairs = bl.compare(made.a, made.b, fields)
     fit = bl.fit_penalized(pairs)
     whole = bl.posthoc_blocks(pairs, fit, fit.theta - 3).set_aside()

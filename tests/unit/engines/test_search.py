@@ -28,7 +28,7 @@ def pairs():
     fields = [
         bl.levenshtein("gname"),
         bl.levenshtein("fname"),
-        bl.date("dob"),
+        bl.date("dob", cuts=(0, 30)),
         bl.exact("sex"),
         bl.exact("postcode"),
     ]

@@ -21,7 +21,12 @@ from tests import oracles
 @pytest.fixture(scope="module")
 def easy():
     files = bl.simulate(400, overlap=0.5, errors=1, missing=0.02, seed=3)
-    fields = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("occup"), bl.date("dob")]
+    fields = [
+        bl.levenshtein("gname"),
+        bl.levenshtein("fname"),
+        bl.exact("occup"),
+        bl.date("dob", cuts=(0, 30)),
+    ]
     return bl.compare(files.a, files.b, fields), files.truth
 
 
