@@ -26,5 +26,5 @@ def refuse_long_texts(records: Sequence[Records], fields: Sequence[Field]) -> No
                     raise InputError(
                         f"input {'AB'[side]}, {records[side].label}: column {name!r} has texts of "
                         f"up to {longest:,} characters, and {field.kind} compares at most "
-                        f"{LONGEST:,}. Use tokens or exact for such a column, or shorten it."
+                        f"{LONGEST:,}. Use text, tokens or exact for such a column, or shorten it."
                     )

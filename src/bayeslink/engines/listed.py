@@ -199,10 +199,18 @@ class ListedPairs(Held):
         return Description(
             engine="listed",
             inputs=tuple(
-                {"label": label, "kind": self.kind, "sha256": None, "records": len(ids)}
+                {
+                    "label": label,
+                    "kind": self.kind,
+                    "sha256": None,
+                    "records": len(ids),
+                    "quarantined": 0,
+                }
                 for label, ids in zip(LABELS, self._ids, strict=True)
             ),
-            fields=tuple({} for _ in self.fields),
+            fields=tuple(
+                {"distinct": [0, 0], "missing": [0, 0], "invalid": [0, 0]} for _ in self.fields
+            ),
             warnings=(),
             notes=(),
             plan=None,

@@ -53,7 +53,7 @@ _STRUCTURE = record(
     },
     name=one_of("dependent", "independent"),
     certain_links=whole,
-    certain_nonlinks=whole,
+    certain_nonlinks=number,
     dependences=listed(
         record(field=text, on=text, strength=number, gain=number, u=listed(listed(share)))
     ),

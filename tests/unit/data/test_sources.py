@@ -214,7 +214,7 @@ def test_postgres_through_adbc(files, folder, links, monkeypatch, tmp_path):
     url = "postgresql://me:secret@host:5432/base?sslmode=require"
     read = ReadOptions(table="public.people"), ReadOptions()
     assert found(url, folder, read=read) == links
-    assert any('FROM (SELECT * FROM "public"."people")' in query for query in asked)
+    assert any('FROM (SELECT * FROM "public"."people"' in query for query in asked)
     assert "READ ONLY" in asked[0]
     run = bl.link(url, folder / "csv" / "b.csv", FIELDS, point=True, read=read)
     run.save(tmp_path / "out")

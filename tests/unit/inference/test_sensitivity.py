@@ -242,7 +242,7 @@ def test_tables_in_the_caller_s_kind():
     assert len(everything) == 4 * blocks.n_candidates
     ids = zip(blocks.candidates.a, blocks.candidates.b, strict=True)
     for column, (i, j) in zip(found.probability.T, ids, strict=True):
-        rows = everything[(everything["id_a"] == str(i)) & (everything["id_b"] == str(j))]
+        rows = everything[(everything["id_a"] == i) & (everything["id_b"] == j)]
         assert rows["prior"].tolist() == summary["prior"].tolist()
         np.testing.assert_array_equal(rows["link_probability"], column)
     spread = np.ptp(everything["link_probability"].to_numpy().reshape(-1, 4), axis=1)
