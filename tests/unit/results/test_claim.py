@@ -193,7 +193,10 @@ def test_an_ended_run_leaves_nothing_as_an_interrupted_one(run, tmp_path, number
     command += ["--on", "name:levenshtein", "--on", "year", "--draws", "200000", "-o", "out"]
     before = signal.signal(signal.SIGINT, signal.SIG_IGN) if ignored else None
     try:
-        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            command, cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+            preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # whatever started the tests
+        )  # fmt: skip
     finally:
         if ignored:
             signal.signal(signal.SIGINT, before)

@@ -354,7 +354,7 @@ def test_tables_that_came_from_python(folder, run, tmp_path):
     bl.link(files.a, files.b, FIELDS, w0=0.0, **SHORT).save(tmp_path / "run")
     done = cli(tmp_path / "run", *a_pair_set_aside(run))
     assert done.exit_code == 3
-    assert "run.explain" in done.stderr
+    assert "Give it with --a (a=)" in done.stderr
 
 
 def test_a_run_of_an_earlier_version(folder, run, tmp_path):
