@@ -27,7 +27,7 @@ def test_broken_inputs(tmp_path):
 
 def test_damaged_directories(tmp_path):
     codes = attack.attack_directories(tmp_path, 3, seed=12)
-    assert sum(n for key, n in codes.items() if key.endswith(": 3")) > 2
+    assert sum(n for key, n in codes.items() if key.endswith(": 3")) >= 2
 
 
 @pytest.mark.verify

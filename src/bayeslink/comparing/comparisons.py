@@ -27,7 +27,7 @@ from bayeslink.errors import SettingsError
 Levels = NDArray[np.uint8]
 JOIN = "\x1f"  # between the columns of a field that has two (geo)
 
-_MONEY = re.compile(r"[\s\u00a0'’$€£¥%]|(?i:usd|eur|gbp|chf)")
+_MONEY = re.compile(r"[ \u00a0\u202f'’$€£¥%]|(?i:usd|eur|gbp|chf)")
 _GROUPED = re.compile(r"[+-]?\d[\d.,]*\Z")
 EARTH_KM = 6371.0088
 

@@ -273,7 +273,7 @@ def from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
         given["multiline"] = True
     if flags["missing"]:
         given["missing"] = list(flags["missing"])
-    for key in READ_KEYS:
+    for key in (key for key in READ_KEYS if key != "multiline"):
         if flags.get(key):
             given[key] = list(flags[key]) if len(flags[key]) > 1 else flags[key][0]
     return given
