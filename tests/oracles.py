@@ -31,7 +31,7 @@ def levenshtein(x, y):
 
 
 def levels_of_pair(fields, a, b):
-    """Comparison vector of two rows (dicts), for exact and levenshtein fields."""
+    """Comparison vector of two rows (dicts): exact, levenshtein, and by the rules of a field."""
     out = []
     for field in fields:
         x, y = a[field.columns[0][0]], b[field.columns[1][0]]
@@ -39,6 +39,8 @@ def levels_of_pair(fields, a, b):
             out.append(0)
         elif field.kind == "exact":
             out.append(2 if x == y else 1)
+        elif ladder := field.options.get("ladder"):
+            out.append(int(ladder.matrix([x], [y])[0, 0]))
         else:
             distance = levenshtein(x, y) / max(len(x), len(y))
             out.append(1 + sum(distance <= cut for cut in field.cuts))

@@ -8,6 +8,7 @@ import pytest
 
 from bayeslink.comparing import dictionaries
 from bayeslink.comparing.fields import exact, levenshtein
+from bayeslink.comparing.special_fields import identifier, name
 from bayeslink.engines import joining, missing, search, tables, work
 from bayeslink.engines import pattern_counts as counts
 from bayeslink.engines.listed import ListedPairs
@@ -16,6 +17,12 @@ from bayeslink.errors import InputError, TooManyPairsError
 from bayeslink.pairs.candidates import Candidates
 from bayeslink.pairs.source import Pairs, PairSource, sum_weights
 from tests import oracles
+
+
+def ruled(field):
+    """The field with all of its levels, however few pairs have them."""
+    return replace(field, options={**field.options, "join": False})
+
 
 NAMES = ["ann", "anna", "hanna", "bob", "bobby", "li", "lee", None, ""]
 CODES = ["1", "2", "3", None]
@@ -26,6 +33,8 @@ FIELDS = [
     exact("code"),
     exact("number"),
     exact("zone", name="zone_field"),
+    ruled(name("name", name="as_name", bands=None)),
+    ruled(identifier("other", name="as_number")),
 ]
 COLUMNS = {
     "name": NAMES,
@@ -64,6 +73,13 @@ def listed(problem, threads=2):
 ENGINES = [pytest.param(local, id="local"), pytest.param(listed, id="listed")]
 
 
+def n_levels_made(field):
+    """How many levels above 1 the table of a field would have."""
+    if ladder := field.options.get("ladder"):
+        return max(max(levels) for levels in ladder.levels) - 1
+    return len(field.cuts)
+
+
 @pytest.fixture(params=["as it comes", "as if large", "open levels", "equal values"])
 def size(request, monkeypatch):
     """Small problems as they are, mostly by looking at every pair, and as large ones are treated.
@@ -75,7 +91,7 @@ def size(request, monkeypatch):
     if request.param in ("open levels", "equal values"):
         affordable = 2 if request.param == "open levels" else 0
         monkeypatch.setattr(dictionaries, "MAX_SECONDS", affordable)
-        monkeypatch.setattr(dictionaries, "table_seconds", lambda field, x, y: len(field.cuts))
+        monkeypatch.setattr(dictionaries, "table_seconds", lambda field, x, y: n_levels_made(field))
     if request.param != "as it comes":
         monkeypatch.setattr(tables, "_SCANNED", 0.0)
         monkeypatch.setattr(search, "_SCAN_FROM", np.inf)

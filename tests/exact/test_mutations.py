@@ -164,7 +164,7 @@ BUGS = {
     ),
     # --- links of pairs that no sweep visits
     "births weighed by the links there are, not one more": bug(
-        "kernels/births.py", ALL_PAIRS + "[low-independent-overlap]",
+        "kernels/births.py", ALL_PAIRS + "[some-independent-overlap]",
         "not accept * (n + 1) * step_cost[n_links] < total",
         "not accept * n * step_cost[n_links] < total",
     ),
