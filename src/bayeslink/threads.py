@@ -12,17 +12,19 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from types import FrameType
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 NAME = "bayeslink"  # how the names of threads begin
 SECONDS = 0.1  # that compiled code may go on before it is asked whether to stop
 _LOOK = 0.2  # seconds; some systems cannot interrupt a thread that waits
+_WORTH = 2.0  # seconds of one CPU, by estimate, below which work is not sent to other machines
 
 T = TypeVar("T")
+U = TypeVar("U")
 _here = threading.local()
 
 
@@ -35,6 +37,48 @@ def check() -> None:
     stop = getattr(_here, "stop", None)
     if stop is not None and stop.is_set():
         raise StoppedError
+
+
+class Shared:
+    """What other machines are sent once, and keep: work that speaks of it again names it only."""
+
+
+class Workers(Protocol):
+    """Other machines, which can be given pieces of work."""
+
+    threads: int  # of this process, for what is not worth sending
+    records: int  # of one file, that a machine works with at a time
+
+    def run(
+        self, work: Callable[..., T], pieces: Sequence[tuple[Any, ...]], seconds: float
+    ) -> Iterator[T]:
+        """`work(*piece)` for each piece, in order; `seconds` of one CPU in all, by estimate."""
+
+
+def threads_of(workers: int | Workers) -> int:
+    """How many threads of this process work."""
+    return workers if isinstance(workers, int) else workers.threads
+
+
+def run_pieces(
+    work: Callable[..., T],
+    pieces: Iterable[tuple[Any, ...]],
+    workers: int | Workers,
+    seconds: float,
+    use: Callable[[T], U],
+) -> list[U]:
+    """`use(work(*piece))` for each piece, in order.
+
+    The work is done by threads, or by other machines if it is worth sending; `use` always here.
+    """
+    pieces = list(pieces)
+    if not isinstance(workers, int) and seconds >= _WORTH:
+        return [use(found) for found in workers.run(work, pieces, seconds)]
+
+    def both(piece: tuple[Any, ...]) -> Callable[[], U]:
+        return lambda: use(work(*piece))
+
+    return run_all([both(piece) for piece in pieces], threads_of(workers))
 
 
 def run_all(tasks: Iterable[Callable[[], T]], threads: int) -> list[T]:

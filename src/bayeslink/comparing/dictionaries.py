@@ -43,6 +43,7 @@ from bayeslink.comparing.texts import Alike
 from bayeslink.data.records import Records
 from bayeslink.errors import InputError
 from bayeslink.memory import Memory
+from bayeslink.threads import Workers
 
 UNREADABLE = 0.2  # share of the dates that there are, above which a date field is refused
 MAX_SECONDS = 300.0  # of one CPU, by estimate, for one table
@@ -84,7 +85,11 @@ NO_TABLE = LevelTable(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, 
 
 
 def build_dictionary(
-    field: Field, a: Records, b: Records, threads: int = 1, memory: Memory | None = None
+    field: Field,
+    a: Records,
+    b: Records,
+    threads: int | Workers = 1,
+    memory: Memory | None = None,
 ) -> Dictionary:
     """Distinct values of `field` in both files and their level table."""
     if field.kind == "date":
@@ -160,6 +165,25 @@ def _field_cells(field: Field, records: Records, side: int) -> pa.Array:
     columns = [records.columns[name] for name in field.columns[side]]
     if len(columns) == 1:
         return columns[0]
+    if all(pa.types.is_dictionary(column.type) for column in columns):
+        return _cells_of_distinct(field, columns)
+    return _together(field, columns)
+
+
+def _cells_of_distinct(field: Field, columns: Sequence[pa.DictionaryArray]) -> pa.Array:
+    """The same of columns whose texts are numbered: each combination is put together once."""
+    of = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        codes = pc.fill_null(column.indices, -1).to_numpy(zero_copy_only=False)
+        of = of * (len(column.dictionary) + 1) + codes + 1
+        _, of = np.unique(of, return_inverse=True)
+    _, first = np.unique(of, return_index=True)
+    some = [column.take(pa.array(first)).cast(column.type.value_type) for column in columns]
+    joined = _together(field, some).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(joined.indices.take(pa.array(of)), joined.dictionary)
+
+
+def _together(field: Field, columns: Sequence[pa.Array]) -> pa.Array:
     if not is_text(field):
         return pc.binary_join_element_wise(*columns, pa.scalar(JOIN, columns[0].type))
     space = pa.scalar(" ", columns[0].type)
@@ -247,20 +271,25 @@ def split_by_frequency(
 
 
 def _affordable_table(
-    field: Field, x: Sequence[Any], y: Sequence[Any], threads: int, memory: Memory | None
+    field: Field,
+    x: Sequence[Any],
+    y: Sequence[Any],
+    threads: int | Workers,
+    memory: Memory | None,
 ) -> tuple[LevelTable, int]:
     """The table with as many of its levels as can be had, and the highest level left open."""
     entries = None
     for dropped in range(_n_parts(field)):
         part = _without_worst(field, dropped)
-        if table_seconds(part, x, y) > MAX_SECONDS:
+        seconds = table_seconds(part, x, y)
+        if seconds > MAX_SECONDS:
             continue
         if len(x) * len(y) > level_tables.MAX_ENTRIES and not means_equal(part):
             entries = _expected_entries(field, x, y, threads) if entries is None else entries
             if entries[2 + dropped :].sum() > level_tables.MAX_ENTRIES:
                 continue
         try:
-            table = level_table(part, x, y, threads, memory)
+            table = level_table(part, x, y, threads, memory, seconds)
         except TableTooLargeError:
             continue
         if dropped:
@@ -318,7 +347,7 @@ def _lengths(values: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.flo
 
 
 def _expected_entries(
-    field: Field, x: Sequence[Any], y: Sequence[Any], threads: int
+    field: Field, x: Sequence[Any], y: Sequence[Any], threads: int | Workers
 ) -> NDArray[np.float64]:
     """Value pairs at each level, 1 left out, from values of A spread evenly over all of them."""
     rate = table_seconds(field, x, y) / len(x)

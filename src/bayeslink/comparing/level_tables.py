@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, pairwise, product
 from typing import Any, TypeVar
 
@@ -33,7 +32,7 @@ from bayeslink.comparing.comparisons import (
 from bayeslink.comparing.fields import Field
 from bayeslink.errors import SettingsError
 from bayeslink.memory import Memory
-from bayeslink.threads import check, run_all
+from bayeslink.threads import Workers, check, run_pieces, threads_of
 
 MAX_ENTRIES = 300_000_000  # of one table, 5 bytes each and as much again while it is put together
 MAX_CALLS = 100_000_000  # of a custom function
@@ -77,10 +76,13 @@ def level_table(
     field: Field,
     x: Sequence[Any],
     y: Sequence[Any],
-    threads: int = 1,
+    threads: int | Workers = 1,
     memory: Memory | None = None,
+    seconds: float = 0.0,
 ) -> LevelTable:
     """Levels above 1 of the sorted distinct values x against y, frequency bands left aside.
+
+    `seconds` is how long one CPU takes, about: what takes long is given to `Workers`.
 
     Memory: the table (5 bytes an entry), as much again while it is put together, both in files
     beyond the budget, and for each thread some 300 MB at most. A table of more than `MAX_ENTRIES`
@@ -93,7 +95,7 @@ def level_table(
     from bayeslink.kernels.tables import put_rows
 
     memory = Memory() if memory is None else memory
-    most = memory.piece(_HIT_BYTES, _MAX_HITS, threads)
+    most = memory.piece(_HIT_BYTES, _MAX_HITS, threads_of(threads))
     found: list[int] = []
 
     def keep(rows: Any, counts: Any, columns: Any, levels: Any) -> tuple[NDArray[Any], ...]:
@@ -102,7 +104,7 @@ def level_table(
             raise _too_large(field, len(x), len(y))
         return rows, counts, memory.keep(columns), memory.keep(levels)
 
-    parts = each_piece(field, x, y, keep, threads, most)
+    parts = each_piece(field, x, y, keep, threads, most, seconds)
     indptr = np.zeros(len(x) + 1, np.int64)
     for rows, counts, *_ in parts:
         indptr[rows + 1] = counts
@@ -118,8 +120,9 @@ def each_piece(
     x: Sequence[Any],
     y: Sequence[Any],
     use: Callable[..., T],
-    threads: int = 1,
+    threads: int | Workers = 1,
     most: int | None = None,
+    seconds: float = 0.0,
 ) -> list[T]:
     """What `use(rows, counts, columns, levels)` makes of each piece of the table.
 
@@ -131,7 +134,7 @@ def each_piece(
     by_row.compile()  # here, as in the plans, not in threads: see `threads`
     plan = _plan(field, x, y)
 
-    def work(first: int, last: int) -> list[T]:
+    def work(first: int, last: int) -> list[tuple[NDArray[Any], ...]]:
         check()
         limit = (most or _MAX_HITS) if last - first > 1 else len(y)
         hits = plan.hits(first, last, limit)
@@ -140,10 +143,14 @@ def each_piece(
             return [*work(first, middle), *work(middle, last)]
         rows, columns = (part.astype(np.int32, copy=False) for part in hits[:2])
         ordered = by_row(rows, columns, hits[2], last - first, len(y))
-        return [use(plan.rows[first:last], *ordered)]
+        return [(plan.rows[first:last], *ordered)]
 
-    pieces = [partial(work, *edges) for edges in pairwise(plan.edges.tolist())]
-    return list(chain.from_iterable(run_all(pieces, 1 if field.kind == "custom" else threads)))
+    def used(parts: list[tuple[NDArray[Any], ...]]) -> list[T]:
+        return [use(*part) for part in parts]
+
+    workers = 1 if field.kind == "custom" and isinstance(threads, int) else threads
+    pieces = pairwise(plan.edges.tolist())
+    return list(chain.from_iterable(run_pieces(work, pieces, workers, seconds, used)))
 
 
 def _too_large(field: Field, n_a: int, n_b: int) -> TableTooLargeError:

@@ -119,3 +119,8 @@ def _iso_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if zone is None and pc.all(pc.equal(days.cast(column.type), column)).as_py():
         return days.cast(TEXT)
     return pc.replace_substring(column.cast(TEXT), " ", "T")
+
+
+def texts_of(column: pa.Array) -> pa.Array:
+    """The texts of a column, each once if they are numbered already."""
+    return column.dictionary if pa.types.is_dictionary(column.type) else column

@@ -5,7 +5,7 @@ guesses a type; the typed sources are turned into the text a careful person woul
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -175,8 +175,8 @@ def read_records(
     )
     if table.lines is None:  # a file of text has been checked line by line
         for name, values in {**({} if id is None else {id: ids}), **texts}.items():
-            _refuse_no_text(values, name, where)
-    blank = {name: _blank(values, options) for name, values in texts.items()}
+            refuse_no_text(values, name, where)
+    blank = {name: with_missing(values, options) for name, values in texts.items()}
     if table.misfits and path is not None and options.quarantine is not None:
         write_misfits(Path(options.quarantine), path, table.misfits, options.encoding)
     return Records(
@@ -208,7 +208,7 @@ def _ids(table: Table, id: str | None, where: str) -> pa.Array:
             "exceed 2^53, so that ids may already have been rounded. Read it as text or integer."
         )
     ids = as_text(column, id, where)
-    blanks = np.flatnonzero(pc.fill_null(_is_blank(ids), True).to_numpy(zero_copy_only=False))
+    blanks = np.flatnonzero(pc.fill_null(is_blank(ids), True).to_numpy(zero_copy_only=False))
     if len(blanks):
         places = " and ".join(_place(table.lines, row) for row in blanks[:2])
         raise InputError(
@@ -230,27 +230,31 @@ def _ids(table: Table, id: str | None, where: str) -> pa.Array:
     return ids
 
 
-def _refuse_no_text(values: pa.Array, name: str, where: str) -> None:
+def refuse_no_text(
+    values: pa.Array, name: str, where: str, place: Callable[[int], str] | None = None
+) -> None:
     """Refuse what `delimited` refuses in a file: NUL, and cells longer than any name."""
     for wrong, what in (
         (pc.match_substring(values, "\0"), "holds a NUL character"),
         (pc.greater(pc.utf8_length(values), FIELD_LIMIT), f"is over {FIELD_LIMIT:,} characters"),
     ):
         if pc.any(wrong).as_py():
-            place = _place(None, pc.index(wrong, True).as_py())
+            row = pc.index(wrong, True).as_py()
+            found = _place(None, row) if place is None else place(row)
             raise InputError(
-                f"{where}, {place}: column {name!r} {what}, which no text about people does. "
+                f"{where}, {found}: column {name!r} {what}, which no text about people does. "
                 "Correct the cell or leave the column out."
             )
 
 
-def _is_blank(values: pa.Array) -> pa.Array:
+def is_blank(values: pa.Array) -> pa.Array:
+    """Which cells hold nothing but space."""
     return pc.or_(pc.equal(pc.binary_length(values), 0), pc.utf8_is_space(values))
 
 
-def _blank(values: pa.Array, options: ReadOptions) -> pa.Array:
+def with_missing(values: pa.Array, options: ReadOptions) -> pa.Array:
     """Make null of the cells that count as missing."""
-    mask = _is_blank(values)
+    mask = is_blank(values)
     if words := {*options.missing} - {""}:
         known = pa.array(sorted(words), TEXT)
         mask = pc.or_(mask, pc.is_in(pc.utf8_trim_whitespace(values), value_set=known))

@@ -10,6 +10,7 @@ from bayeslink.comparing.fields import Field, exact
 from bayeslink.data.records import ReadOptions, Records, read_records
 from bayeslink.engines.limits import refuse_long_texts
 from bayeslink.engines.local import LocalPairs
+from bayeslink.engines.spark.choosing import cluster_for, read_there
 from bayeslink.engines.swapping import with_swapped_names
 from bayeslink.errors import OutputError, SettingsError
 from bayeslink.memory import Memory, parse_memory
@@ -34,6 +35,7 @@ def compare(
     memory: str | int | None = None,
     progress: Progress = lambda message: None,
     checkpoints: Checkpoints | None = None,
+    engine: Any = None,
 ) -> PairSource:
     """Compare all pairs of two files, or all pairs that share a blocking key.
 
@@ -60,6 +62,10 @@ def compare(
         changes a result: large arrays beyond it are kept in files.
     checkpoints
         Where long searches are written down, to go on from after an interruption.
+    engine
+        A Spark session, or "spark" for the active one: then the work is done on its cluster, and
+        `a` and `b` may be tables of its catalogue or addresses of Parquet folders. Spark
+        DataFrames bring their own. This machine unless given.
     """
     fields, keys = _checked_fields(fields), [_block_field(names) for names in as_list(block)]
     if threads is not None and (not isinstance(threads, int) or threads < 1):
@@ -67,19 +73,13 @@ def compare(
     options, room = read_options(read, missing), Memory(parse_memory(memory))
     ids = (id, id) if id is None or isinstance(id, str) else tuple(id)
     records: list[Records] = []
+    cluster = cluster_for(engine, (a, b), progress, threads)
     for side, (source, name) in enumerate(((a, "A"), (b, "B"))):
         progress(f"reading {name}")
         columns = list(dict.fromkeys(c for f in (*fields, *keys) for c in f.columns[side]))
-        records.append(
-            read_records(
-                source,
-                id=ids[side],
-                columns=columns,
-                options=options[side],
-                side=name,
-                memory=room.budget,
-            )
-        )
+        how: dict[str, Any] = {"id": ids[side], "columns": columns, "options": options[side]}
+        found = None if cluster is None else read_there(cluster, source, side=name, **how)
+        records.append(found or read_records(source, side=name, memory=room.budget, **how))
         codes = 2 * 4 * len(columns) * len(records[side])
         room.take("the records read so far", records[side].nbytes + codes)
     _refuse_shared_quarantine(records, options)
@@ -87,7 +87,8 @@ def compare(
     progress(f"comparing values. {room}")
     if checkpoints is not None:
         checkpoints.bind({f"input {s}": str(r.sha256) for s, r in zip("AB", records, strict=True)})
-    pairs = LocalPairs(records[0], records[1], fields, keys, threads, room, checkpoints)
+    workers, does = (threads, "local") if cluster is None else (cluster, "spark")
+    pairs = LocalPairs(records[0], records[1], fields, keys, workers, room, checkpoints, does)
     return with_swapped_names(pairs) if swapped_names else pairs
 
 

@@ -43,7 +43,7 @@ from bayeslink.engines.tables import Tables
 from bayeslink.errors import TooManyPairsError
 from bayeslink.inference.model import at_least
 from bayeslink.pairs.source import Floats, Ints, LevelCounts, Pairs, sum_weights
-from bayeslink.threads import check, slices
+from bayeslink.threads import Workers, check, slices
 
 COUNT_SECONDS = 20.0  # of one CPU, by estimate, up to which every pair in scope is compared
 _BESIDE = 4e-6  # rough time, in seconds, to compare a pair on its own rather than in a table
@@ -67,7 +67,7 @@ def find_open(
     dictionaries: Sequence[Dictionary],
     weights: Floats,
     told: LevelCounts,
-    threads: int,
+    threads: int | Workers,
     in_files: bool = False,
 ) -> tuple[Pairs, SearchPlan]:
     """`find_above` where levels are open: `problem` has the upper weights.
@@ -227,7 +227,7 @@ def estimate_levels(
     tables: Tables,
     known: LevelCounts,
     levels_of: LevelsOf,
-    threads: int,
+    threads: int | Workers,
     seed: int = 0,
 ) -> LevelCounts:
     """Pairs at each level: `known` where tables tell, open levels by comparing all or a sample.
@@ -292,7 +292,7 @@ def open_levels(d: Dictionary, j: int, counts: LevelCounts) -> dict[str, Any]:
 
 
 def sample_levels(
-    d: Dictionary, tables: Tables, threads: int, seed: int = 0
+    d: Dictionary, tables: Tables, threads: int | Workers, seed: int = 0
 ) -> tuple[Floats, Floats, int]:
     """Pairs at each open level that are not in the table, their standard errors, values drawn.
 
@@ -334,7 +334,7 @@ def _sides(d: Dictionary, tables: Tables) -> tuple[_Side, _Side]:
 
 
 def _shares(
-    d: Dictionary, mine: _Side, other: _Side, value: Ints, block: Ints, threads: int
+    d: Dictionary, mine: _Side, other: _Side, value: Ints, block: Ints, threads: int | Workers
 ) -> Floats:
     """Share of the pairs of each (value, block) at each open level, those in the table left out."""
     shares = np.zeros((len(value), d.open + 1))

@@ -75,13 +75,19 @@ def _codes_in(field: Field, records: Records, side: int) -> dict[str, int]:
     """Known codes in the columns of a field that are common enough to matter, spelt as found."""
     common: dict[str, int] = {}
     for name in field.columns[side]:
-        column = pc.utf8_trim_whitespace(records.columns[name])
-        hits = column.filter(pc.is_in(pc.utf8_lower(column), value_set=_KNOWN))
+        column = records.columns[name].dictionary_encode()
+        texts = pc.utf8_trim_whitespace(column.dictionary)
+        hits = np.flatnonzero(pc.is_in(pc.utf8_lower(texts), value_set=_KNOWN))
         if not len(hits):
             continue
-        average = len(column) / max(1, pc.count_distinct(column).as_py())
-        for entry in pc.value_counts(hits).to_pylist():
-            word, n = entry["values"], entry["counts"]
+        codes = column.indices.drop_null().to_numpy()
+        counts = np.bincount(codes, minlength=len(texts))
+        average = len(column) / max(1, pc.count_distinct(texts).as_py())
+        by_word: dict[str, int] = {}
+        for k in hits.tolist():
+            word = texts[k].as_py()
+            by_word[word] = by_word.get(word, 0) + int(counts[k])
+        for word, n in by_word.items():
             sure = word.casefold() in SURE_WORDS
             least = max(_AT_LEAST, _COMMON * len(column), 0 if sure else _OFTEN * average)
             if n >= least and word not in (field.missing or ()):

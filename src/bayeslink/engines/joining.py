@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from bayeslink.engines.plan import SearchPlan, describe
 from bayeslink.engines.search import Join, Problem, choose_caps, make_joins
-from bayeslink.engines.tables import EVERY_PAIR, Tables
+from bayeslink.engines.tables import EVERY_PAIR, PieceOfB, Tables
 from bayeslink.engines.work import MAX_PIECES, in_pieces
 from bayeslink.errors import TooManyPairsError
 from bayeslink.memory import Memory
 from bayeslink.pairs.source import Pairs
+from bayeslink.threads import Workers
 
 MAX_LISTED = 100_000_000  # pairs that a search lists before it gives up with advice
 MAX_VISITED = 2e10  # pairs that it looks at; the candidates among 10^12 take 4 × 10^9
@@ -27,7 +28,7 @@ Found = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]  # rows o
 def find_above(
     tables: Tables,
     problem: Problem,
-    threads: int,
+    threads: int | Workers,
     in_files: bool = False,
     settle: Callable[[Found], Found] = lambda found: found,
     most: int | None = None,
@@ -110,35 +111,71 @@ def _run(
     problem: Problem,
     join: Join,
     limit: int,
-    threads: int,
+    threads: int | Workers,
     settle: Callable[[Found], Found],
 ) -> list[tuple[Found, int]]:
     """What a join finds, in pieces, and how many pairs it visited for each."""
+    unions = tables.classes[2]
+    wanted = np.logical_or.reduce((join.room > -np.inf)[unions.of], axis=1)  # [class of A, level]
+    order = _order(tables, problem, join, wanted)
+    most = records_at_a_time(tables, threads)
+    done: list[tuple[Found, int]] = []
+    for piece in tables.pieces_b(most):
+        left = limit - sum(len(a) for (a, *_), _ in done)
+        if left >= 0:
+            done += _run_piece(tables, piece, problem, join, wanted, order, left, threads, settle)
+    return done
+
+
+def records_at_a_time(tables: Tables, threads: int | Workers) -> int:
+    """Records of B that a join goes through at a time, so that their index fits the memory."""
+    if not isinstance(threads, int):
+        return threads.records
+    return tables.memory.piece(4 * (tables.n_fields + 3), max(1000, len(tables.codes_b)), 1)
+
+
+def _run_piece(
+    tables: Tables,
+    piece: PieceOfB,
+    problem: Problem,
+    join: Join,
+    wanted: NDArray[np.bool_],
+    order: NDArray[np.int32],
+    limit: int,
+    threads: int | Workers,
+    settle: Callable[[Found], Found],
+) -> list[tuple[Found, int]]:
+    """The same of one piece of B."""
     from bayeslink.kernels import search as kernels
 
     kernels.join.compile()  # here, not in threads: see `threads`
-    class_a, class_b, unions = tables.classes
-    wanted = np.logical_or.reduce((join.room > -np.inf)[unions.of], axis=1)  # [class of A, level]
-    posts, start = tables.posts(join.field)
-    file_a = tables.codes_a, class_a.of, tables.from_b, tables.to_b
-    file_b = np.column_stack([tables.codes_b, class_b.of])[posts], posts, start
+    class_a, _, unions = tables.classes
+    codes_a, from_b, to_b = tables.codes_a, tables.from_b, tables.to_b
+    csr, weights, threshold, nothing = (
+        tables.csr, problem.weights, problem.threshold, _nothing(problem),
+    )  # fmt: skip
     plan = (
         join.field, join.checks, join.n_looks, unions.of, wanted, join.room, join.best, join.upper,
     )  # fmt: skip
-    order = _order(tables, problem, join, wanted)
     counted = np.zeros(MAX_PIECES, np.int64)
 
-    def work(first: int, last: int, piece: int) -> tuple[Found, int]:
+    def work(first: int, last: int, number: int) -> tuple[Found, int]:
         if counted.sum() > limit:
-            return _nothing(problem), 0
+            return nothing, 0
+        file_a = codes_a, class_a.of, *piece.within(from_b, to_b)
         a, b, levels, visited = kernels.join(
-            order, first, last, file_a, file_b, tables.csr, plan, problem.weights,
-            problem.threshold, counted, piece, limit,
+            order, first, last, file_a, piece.laid(join.field), csr, plan, weights,
+            threshold, counted, number, limit,
         )  # fmt: skip
-        return settle((tables.order_a[a], tables.order_b[b], levels)), visited
+        return (a, b, levels), visited
 
-    cost = join.expected + float(len(order) * tables.neighbours[join.looks].sum())
-    return in_pieces(work, len(order), cost, threads)
+    def use(found: tuple[Found, int]) -> tuple[Found, int]:
+        (a, b, levels), visited = found
+        return settle((tables.order_a[a], tables.order_b[b + piece.first], levels)), visited
+
+    share = len(piece.codes) / max(1, len(tables.codes_b))
+    cost = share * join.expected + float(len(order) * tables.neighbours[join.looks].sum())
+    return in_pieces(work, len(order), cost, threads, use)
 
 
 def _order(

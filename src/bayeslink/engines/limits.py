@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow.compute as pc
 
 from bayeslink.comparing.fields import Field
+from bayeslink.data.cell_texts import texts_of
 from bayeslink.data.records import Records
 from bayeslink.errors import InputError
 
@@ -21,7 +22,7 @@ def refuse_long_texts(records: Sequence[Records], fields: Sequence[Field]) -> No
             continue
         for side, names in zip((0, 1), field.columns, strict=True):
             for name in names:
-                longest = pc.max(pc.utf8_length(records[side].columns[name])).as_py() or 0
+                longest = pc.max(pc.utf8_length(texts_of(records[side].columns[name]))).as_py() or 0
                 if longest > LONGEST:
                     raise InputError(
                         f"input {'AB'[side]}, {records[side].label}: column {name!r} has texts of "

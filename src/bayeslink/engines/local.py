@@ -42,6 +42,7 @@ from bayeslink.engines.ties import tie_keys
 from bayeslink.memory import Memory
 from bayeslink.pairs.held import HeldHere
 from bayeslink.pairs.source import Description, Floats, Ints, LevelCounts, Pairs, Patterns
+from bayeslink.threads import Workers
 
 
 class LocalPairs(HeldHere):
@@ -53,21 +54,23 @@ class LocalPairs(HeldHere):
         b: Records,
         fields: Sequence[Field],
         block: Sequence[Field] = (),
-        threads: int | None = None,
+        threads: int | Workers | None = None,
         memory: Memory | None = None,
         checkpoints: Checkpoints | None = None,
+        engine: str = "local",
     ) -> None:
         self._checkpoints = checkpoints
         self.memory = Memory() if memory is None else memory
         self.records = (a, b)
-        self.threads = threads or os.cpu_count() or 1
+        self.threads: int | Workers = threads or os.cpu_count() or 1
+        self.engine = engine  # who does the work: "local", this machine; "spark"
         self.dictionaries = [build_dictionary(f, a, b, self.threads, self.memory) for f in fields]
         self.fields: Sequence[Field] = tuple(d.field for d in self.dictionaries)
         self.open_fields = open_fields(self.dictionaries)
         self.tie_keys = tie_keys(a, b, self.fields)
         kinds = {a.kind, b.kind}
         self.id_types = (a.id_type, b.id_type)
-        self.kind = next((kind for kind in ("pandas", "polars") if kind in kinds), "arrow")
+        self.kind = next((kind for kind in ("spark", "pandas", "polars") if kind in kinds), "arrow")
         self.block_of = block_keys(a, b, block)
         self.tables = Tables(self.dictionaries, *self.block_of, self.memory)
         self.scope = self.tables.scope
@@ -221,7 +224,7 @@ class LocalPairs(HeldHere):
     def describe(self) -> Description:
         counts = self.level_counts()
         return Description(
-            engine="local",
+            engine=self.engine,
             inputs=tuple(
                 {
                     "label": records.label,

@@ -28,6 +28,7 @@ from bayeslink.engines.work import in_pieces
 from bayeslink.errors import SettingsError
 from bayeslink.inference.model import Parameters, Priors, proportions
 from bayeslink.pairs.source import Floats, Ints, Pairs, Patterns, sum_weights
+from bayeslink.threads import Workers
 
 MAX_VISITS = 4e9  # pairs gone through one by one; beyond that, patterns are sampled
 SAMPLE = 20_000_000  # pairs drawn where patterns are sampled
@@ -79,7 +80,7 @@ def count_patterns(
     fields: Sequence[Field],
     counts: Ints,
     list_above: Callable[[Floats, float], Pairs],
-    threads: int,
+    threads: int | Workers,
     *,
     which: Sequence[int],
     rows: Ints | None = None,
@@ -121,7 +122,7 @@ def _exactly(
     shares: Floats,
     few: Sequence[int],
     groups: list[Ints],
-    threads: int,
+    threads: int | Workers,
 ) -> Patterns:
     """Over all pairs, by products of counts of records and a visit to the pairs that differ."""
     sums: dict[int, int] = {}
@@ -189,7 +190,7 @@ def _numbered(*columns: NDArray[Any]) -> Ints:
 
 
 def _count_groups(
-    tables: Tables, few: Sequence[int], groups: list[Ints], coding: Coding, threads: int
+    tables: Tables, few: Sequence[int], groups: list[Ints], coding: Coding, threads: int | Workers
 ) -> tuple[Ints, Ints]:
     """Patterns of all pairs, supposing that they disagree in all but the few-valued fields."""
     (first_a, times_a), (first_b, times_b) = (
@@ -221,7 +222,7 @@ def _count_above(
     before: Sequence[int],
     coding: Coding,
     cost: float,
-    threads: int,
+    threads: int | Workers,
 ) -> tuple[Ints, Ints]:
     """Patterns of the pairs above level 1 in a field, but in none of those before it."""
     rows = np.flatnonzero(~tables.missing_a[:, field])
@@ -253,7 +254,7 @@ def _count(
     compared: Iterable[int],
     parts: Ints,
     cost: float,
-    threads: int,
+    threads: int | Workers,
 ) -> tuple[Ints, Ints]:
     """Codes and counts of the patterns in one join."""
     from bayeslink.kernels.search import count_patterns
@@ -294,7 +295,7 @@ def _together(pieces: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
 
 
 def _of_records(
-    tables: Tables, coding: Coding, which: Sequence[int], rows: Ints, threads: int
+    tables: Tables, coding: Coding, which: Sequence[int], rows: Ints, threads: int | Workers
 ) -> Patterns:
     """Over the pairs of these records of A, each visited; of an even choice of them if too many.
 
@@ -319,7 +320,7 @@ def _of_records(
 
 
 def _visit(
-    tables: Tables, coding: Coding, which: Sequence[int], rows: Ints, threads: int
+    tables: Tables, coding: Coding, which: Sequence[int], rows: Ints, threads: int | Workers
 ) -> tuple[Ints, Ints]:
     """Codes and counts over all pairs in scope of records of A."""
     n_a, n_b = len(tables.codes_a), len(tables.codes_b)
@@ -373,7 +374,7 @@ def _sampled(
     coding: Coding,
     counts: Ints,
     list_above: Callable[[Floats, float], Pairs],
-    threads: int,
+    threads: int | Workers,
     levels_of: LevelsOf | None = None,
 ) -> Patterns:
     """Pairs that may matter counted, the others estimated from a random sample."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,59 @@ from bayeslink.comparing.dictionaries import NO_TABLE, Dictionary
 from bayeslink.engines.missing import Classes, Unions, join_classes, missing_classes
 from bayeslink.memory import Memory
 from bayeslink.pairs.source import Ints, Scope
-from bayeslink.threads import slices
+from bayeslink.threads import Shared, slices
 
 EVERY_PAIR = -1  # in place of a field: the join of all of A with all of B
 _SCANNED = 4.0  # blocks of fewer records than this times the neighbours of a record are scanned
+_LAYING = Lock()  # a piece is laid out by one thread
+
+
+class PieceOfB(Shared):
+    """Records of B from one position in the tables to another, and an index of them by value."""
+
+    def __init__(
+        self,
+        codes: NDArray[np.int32],
+        classes: NDArray[np.int32],
+        base: Ints,
+        first: int,
+    ) -> None:
+        self.codes, self.classes, self.base, self.first = codes, classes, base, first
+        self._laid: tuple[int, tuple[NDArray[Any], ...]] | None = None
+
+        self._within: tuple[Ints, Ints] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_laid": None, "_within": None}
+
+    def laid(self, field: int) -> tuple[NDArray[Any], ...]:
+        """As the kernels want a join on a field: codes and classes by value, `posts_of` it."""
+        with _LAYING:
+            if self._laid is None or self._laid[0] != field:
+                posts, start = posts_of(self.codes, self.base, field)
+                rows = np.empty((len(posts), self.codes.shape[1] + 1), np.int32)
+                np.take(self.codes, posts, axis=0, out=rows[:, :-1])
+                rows[:, -1] = self.classes[posts]
+                self._laid = field, (rows, posts, start)
+            return self._laid[1]
+
+    def within(self, from_b: Ints, to_b: Ints) -> tuple[Ints, Ints]:
+        """The tables' ranges of records of B as ranges of those in the piece."""
+        with _LAYING:
+            if self._within is None:
+                low, high = (np.clip(at - self.first, 0, len(self.codes)) for at in (from_b, to_b))
+                self._within = low, high
+            return self._within
+
+
+def posts_of(codes: NDArray[np.int32], base: Ints, field: int) -> tuple[NDArray[np.int32], Ints]:
+    """Records of B by value in a field, rising within each; where each value's begin."""
+    if field == EVERY_PAIR:
+        return np.arange(len(codes), dtype=np.int32), np.array([0, len(codes)])
+    column = codes[:, field] - base[field]
+    sizes = np.bincount(column, minlength=int(base[field + 1] - base[field]))
+    posts = np.argsort(column, kind="stable").astype(np.int32)
+    return posts, np.concatenate([[0], np.cumsum(sizes)])
 
 
 class Tables:
@@ -83,6 +134,7 @@ class Tables:
             dictionaries[j] = replace(d, table=NO_TABLE)
         self.indptr[-1] = at
         self._groups: dict[int, Ints] = {}
+        self._pieces: dict[int, list[PieceOfB]] = {}
         self._posts: dict[int, tuple[NDArray[np.int32], Ints]] = {}
 
     @property
@@ -134,23 +186,27 @@ class Tables:
     def posts(self, field: int) -> tuple[NDArray[np.int32], Ints]:
         """Records of B by value in a field, rising within each; where each value's begin."""
         if field not in self._posts:
-            self._posts[field] = self._make_posts(field)
+            self._posts[field] = posts_of(self.codes_b, self.base, field)
         return self._posts[field]
+
+    def pieces_b(self, most: int) -> list[PieceOfB]:
+        """B in pieces of at most so many records: the same objects as long as `most` is."""
+        if most not in self._pieces:
+            classes, n = self.classes[1].of, len(self.codes_b)
+            cuts = np.linspace(0, n, max(1, -(-n // most)) + 1).astype(int).tolist()
+            self._pieces = {
+                most: [
+                    PieceOfB(self.codes_b[i:j], classes[i:j], self.base, i)
+                    for i, j in pairwise(cuts)
+                ]
+            }
+        return self._pieces[most]
 
     def _make_groups(self, field: int) -> Ints:
         if field == EVERY_PAIR:
             return self.block_a
         row = self.codes_a[:, field].astype(np.int64)
         return np.unique(self.block_a * (len(self.indptr) + 1) + row, return_inverse=True)[1]
-
-    def _make_posts(self, field: int) -> tuple[NDArray[np.int32], Ints]:
-        if field == EVERY_PAIR:
-            n_b = len(self.codes_b)
-            return np.arange(n_b, dtype=np.int32), np.array([0, n_b])
-        column = self.codes_b[:, field] - self.base[field]
-        sizes = np.bincount(column, minlength=int(self.base[field + 1] - self.base[field]))
-        posts = np.argsort(column, kind="stable").astype(np.int32)
-        return posts, np.concatenate([[0], np.cumsum(sizes)])
 
 
 def _starts(sizes: Ints) -> Ints:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bayeslink.comparing.fields import Field
@@ -48,6 +49,10 @@ def hash_texts(texts: Any) -> Hashes:
 
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
+    if pa.types.is_dictionary(texts.type):
+        of_texts = np.append(hash_texts(texts.dictionary), _MISSING)
+        codes = pc.fill_null(texts.indices, len(texts.dictionary))
+        return of_texts[codes.to_numpy(zero_copy_only=False)]
     texts = texts.cast(pa.large_string())
     if not len(texts):
         return np.zeros(0, np.uint64)

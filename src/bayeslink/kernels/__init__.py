@@ -64,6 +64,9 @@ class Kernel:
         self.function, self.signature, self.rare = function, signature, rare
         self._compiled: Callable[..., Any] | None = None
 
+    def __reduce__(self) -> Any:
+        return _named, (self.function.__module__, self.function.__name__)
+
     def __call__(self, *arguments: Any) -> Any:
         compiled = self._compiled or self.compile()
         with interrupts_held():
@@ -85,6 +88,11 @@ class Kernel:
                     except RuntimeError:  # Numba finds no place for it
                         self._compiled = numba.njit(self.signature, nogil=True)(self.function)
         return self._compiled
+
+
+def _named(module: str, name: str) -> Any:
+    """A kernel by its name: other processes have their own."""
+    return getattr(import_module(module), name)
 
 
 def kernel(signature: Any, *, rare: bool = False) -> Callable[[Callable[..., Any]], Kernel]:

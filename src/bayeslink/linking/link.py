@@ -71,6 +71,7 @@ def link(
     memory: str | int | None = None,
     progress: Progress = lambda message: None,
     checkpoints: Checkpoints | None = None,
+    engine: Any = None,
 ) -> Run:
     """Link two files one-to-one: compare, fit, sample the posterior, decide.
 
@@ -112,6 +113,10 @@ def link(
         More of both, as judged in a review: a run directory, or what else `read_labels` takes.
     checkpoints
         Where work is written down now and then, to go on from after an interruption.
+    engine
+        A Spark session, or "spark" for the active one: comparing and searching are done on its
+        cluster, with the same result; `a` and `b` may be Spark DataFrames, tables of its catalogue
+        or addresses of Parquet folders. This machine unless given.
     model, strength
         An earlier run, its directory or its model.json: what it learned of m is the prior, at
         this strength (1: as if its links were links here; 0: not at all; inf: m and u are fixed).
@@ -177,6 +182,7 @@ def link(
             memory=memory,
             progress=progress,
             checkpoints=checkpoints,
+            engine=engine,
         )
     restricted = restricted or isinstance(pairs, ChosenPairs)  # no other pair may link
     with clock("fit"):

@@ -59,10 +59,22 @@ def in_kind(table: pa.Table, kind: str) -> Any:
     """An Arrow table as pandas, polars or Arrow."""
     if kind == "pandas":
         return table.to_pandas()
+    if kind == "spark":
+        from pyspark.sql import SparkSession
+
+        return SparkSession.active().createDataFrame(_without_bytes(table))
     if kind == "polars":
         import polars
 
         return polars.from_arrow(table)
+    return table
+
+
+def _without_bytes(table: pa.Table) -> pa.Table:
+    """Levels as short integers: Spark has no unsigned ones."""
+    for k, column in enumerate(table.columns):
+        if pa.types.is_unsigned_integer(column.type):
+            table = table.set_column(k, table.column_names[k], column.cast(pa.int16()))
     return table
 
 
