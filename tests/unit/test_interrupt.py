@@ -21,12 +21,13 @@ FIELDS = ["gname:levenshtein", "fname:levenshtein", "dob:date", "sex:exact", "po
 TELLING = """
 import contextlib, sys
 from bayeslink import cli
+from bayeslink.commands import linking
 
 @contextlib.contextmanager
 def telling():
     yield lambda message: print(message, flush=True)
 
-cli._progress = telling
+linking.showing_progress = telling
 """
 
 

@@ -1,0 +1,277 @@
+"""`link`, and `resume` after an interruption."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bayeslink.commands.drafting import suggest_for
+from bayeslink.commands.options import as_json_option, force_option, quiet, reading, verbose
+from bayeslink.commands.talking import (
+    prepare_kernels,
+    print_json,
+    print_summary,
+    showing_progress,
+    tell,
+)
+from bayeslink.errors import SettingsError
+
+if TYPE_CHECKING:
+    from bayeslink.linking.run import Run
+    from bayeslink.results.changes import Changes
+
+# In the `meta` of a context: that a run goes on from its checkpoints, and the one that could.
+RESUMED, RESUMABLE = "bayeslink.resumed", "bayeslink.resumable"
+
+
+@click.command()
+@click.argument("a", required=False)
+@click.argument("b", required=False)
+@click.option(
+    "--id",
+    "ids",
+    multiple=True,
+    help="Id column (twice: in A, then in B). [id; found without --on]",
+)
+@click.option("--no-id", is_flag=True, help="The files have no id column: number the rows.")
+@click.option(
+    "--on",
+    multiple=True,
+    metavar="COLUMN:COMPARISON[:SETTING=VALUE]",
+    help="A field to compare, such as surname:name or dob=born:date; see `bayeslink comparisons`. "
+    "[chosen from the files]",
+)
+@click.option(
+    "--block",
+    multiple=True,
+    metavar="COLUMN",
+    help="Compare only pairs that agree on this column (COLUMN_A=COLUMN_B if they differ).",
+)
+@click.option(
+    "--theta", type=float, help="Cost of one link. Without it, it follows from --overlap."
+)
+@click.option("--overlap", metavar="ALPHA,BETA", help="Beta prior on the matched share. [1,1]")
+@reading
+@click.option(
+    "--quarantine",
+    multiple=True,
+    type=str,
+    metavar="FILE",
+    help="Set short and long rows aside in this file (twice: of A, then of B).",
+)
+@click.option(
+    "--structure",
+    type=click.Choice(["dependent", "independent"]),
+    help="Fields may depend on each other, or (as in the paper) not. [dependent]",
+)
+@click.option(
+    "--w0", type=float, help="Weight above which pairs are swept over. [chosen by block size]"
+)
+@click.option(
+    "--restricted",
+    is_flag=True,
+    default=None,
+    help="Only pairs above w0 may link, as in the paper; for comparison.",
+)
+@click.option("--draws", type=int, help="Draws of each chain that are kept. [1000]")
+@click.option("--tune", type=int, help="Draws of each chain before those. [500]")
+@click.option("--chains", type=int, help="Chains. [4]")
+@click.option(
+    "--reject",
+    type=float,
+    metavar="COST",
+    help="Leave a record to review where that costs less than the expected error, as .1 does.",
+)
+@click.option(
+    "--labels",
+    metavar="PATH",
+    help="Judged pairs, to hold for certain: a reviewed run directory, or a CSV or Parquet file.",
+)
+@click.option(
+    "--model",
+    metavar="PATH",
+    help="An earlier run directory or its model.json: what it learned of m is the prior.",
+)
+@click.option(
+    "--strength", type=float, metavar="SHARE", help="How much of the model's links counts. [1]"
+)
+@click.option(
+    "--update",
+    type=Path,
+    metavar="RUN",
+    help="Link a new batch, the one file given, to the records of A that RUN left without a link.",
+)
+@click.option("--point", is_flag=True, default=None, help="Point estimate only: no probabilities.")
+@click.option("--seed", type=int, help="Of the draws. [1]")
+@click.option("--threads", type=int, help="Threads to use. [all]")
+@click.option(
+    "--memory", metavar="SIZE", help="Memory to use, such as 8GB. [most of the machine's]"
+)
+@click.option(
+    "--explain-plan", is_flag=True, help="Say how all pairs were searched, and why none is missed."
+)
+@click.option(
+    "--no-linked",
+    is_flag=True,
+    help="Leave out the linked file and the records without a link, which hold all columns.",
+)
+@click.option(
+    "--keep-inputs", is_flag=True, help="Copy the inputs to OUT, to repeat the run from it alone."
+)
+@click.option("--config", type=Path, metavar="link.toml", help="Settings from a file; flags win.")
+@click.option("--group-readable", is_flag=True, help="Let your group read OUT. [only you may]")
+@click.option("-o", "--output", metavar="OUT", help="Directory for the results.")
+@force_option
+@quiet
+@verbose
+@as_json_option
+def link(
+    config: Path | None,
+    output: str | None,
+    force: bool,
+    as_json: bool,
+    explain_plan: bool,
+    group_readable: bool,
+    no_linked: bool,
+    keep_inputs: bool,
+    update: Path | None,
+    **flags: Any,
+) -> None:
+    """Link the files A and B and write the results to OUT."""
+    if update is not None:
+        _link_batch(update, output, force, group_readable, as_json, flags)
+        return
+    with showing_progress() as progress:
+        from bayeslink.linking.link import link as link_files
+        from bayeslink.results.claim import check_target, claim
+        from bayeslink.results.interrupted import checkpoints_of
+        from bayeslink.results.link_toml import load
+        from bayeslink.results.settings import from_flags, link_arguments
+
+        settings = {**(load(config) if config else {}), **from_flags(flags)}
+        output = output or settings.get("output")
+        for key in ("a", "b"):
+            if not settings.get(key):
+                raise SettingsError(
+                    f"file {key.upper()} is missing. Usage: bayeslink link A B -o OUT"
+                )
+        if not output:
+            raise SettingsError("no output directory. Name one: -o OUT")
+        check_target(Path(output), force=force)  # before the work, not after it
+        arguments = link_arguments(settings)
+        arguments |= {key: flags[key] for key in ("model", "strength") if flags[key] is not None}
+        here = click.get_current_context()
+        suggestion = None
+        with (
+            claim(output, force=force, inputs=(settings["a"], settings["b"])) as held,
+            checkpoints_of(
+                held,
+                here.params,
+                settings,
+                resumed=RESUMED in here.meta,
+                kept=lambda target: here.meta.update({RESUMABLE: target}),
+            ) as checkpoints,
+            _removed_on_failure(read.quarantine for read in arguments["read"]),
+        ):
+            prepare_kernels()
+            if not arguments["fields"] and not flags["model"]:
+                progress("looking at the files")
+                suggestion = suggest_for(settings, arguments["read"])
+                arguments |= {"fields": suggestion.fields, "read": suggestion.read}
+                arguments.setdefault("id", suggestion.id)
+            run = link_files(**arguments, progress=progress, checkpoints=checkpoints)
+            changed = _changes(flags["labels"], config, run)  # first: it may be OUT's own labels
+            run.save(
+                output,
+                force=force,
+                shared=group_readable,
+                linked=not no_linked,
+                keep_inputs=keep_inputs,
+            )
+    if as_json:
+        plan = {"plan": str(run.plan)} if explain_plan else {}
+        print_json({**run.summary(), **({"changes": changed.as_dict()} if changed else {}), **plan})
+        return
+    if suggestion:
+        click.echo(f"{suggestion}\n")
+    print_summary(run, Path(output))
+    if changed:
+        tell(f"\nWhat the labels changed:\n{changed}")
+    if explain_plan:
+        tell(f"\n{run.plan}\n\n{run.pairs.describe().resources}")
+
+
+@click.command()
+@click.argument("output", metavar="OUT")
+@as_json_option
+@click.pass_context
+def resume(ctx: click.Context, output: str, as_json: bool) -> None:
+    """Go on with the run to OUT that was interrupted, from its last checkpoint.
+
+    The result is that of a run never interrupted. Files and settings must be as they were.
+    """
+    from bayeslink.results.interrupted import what_was_asked
+
+    asked, folder = what_was_asked(output)
+    ctx.meta[RESUMED] = True
+    os.chdir(folder)  # from where its paths lead
+    ctx.invoke(link, **{**asked, "as_json": as_json})
+
+
+def _link_batch(
+    earlier: Path,
+    output: str | None,
+    force: bool,
+    shared: bool,
+    as_json: bool,
+    flags: dict[str, Any],
+) -> None:
+    """`link --update`."""
+    if not flags["a"] or not output:
+        raise SettingsError("usage: bayeslink link --update RUN B_NEW -o OUT")
+    with showing_progress() as progress:
+        from bayeslink.linking.opening import open_run
+        from bayeslink.linking.updating import told
+        from bayeslink.linking.updating import update as link_batch
+        from bayeslink.results.claim import claim
+
+        before = open_run(earlier)
+        given = {key: flags[key] for key in ("strength", "draws", "tune", "chains", "seed")}
+        chosen = {key: value for key, value in given.items() if value is not None}
+        with claim(output, force=force, inputs=(flags["a"],)):
+            prepare_kernels()
+            run = link_batch(before, flags["a"], progress=progress, **chosen)
+            run.save(output, force=force, shared=shared, keep_inputs=True)
+    if as_json:
+        print_json({**run.summary(), "earlier_links": before.n_links})
+        return
+    print_summary(run, Path(output))
+    tell(f"\nWhat the batch changed:\n{told(before, run)}")
+
+
+def _changes(labels: str | None, config: Path | None, run: Run) -> Changes | None:
+    """What changed against the run that was reviewed, or whose settings are repeated."""
+    from bayeslink.results.changes import changes
+    from bayeslink.results.claim import is_run
+
+    if labels is None:
+        return None
+    earlier = (Path(labels), Path(labels).parent, *([config.parent] if config else []))
+    return next((changes(folder, run) for folder in earlier if is_run(folder)), None)
+
+
+@contextmanager
+def _removed_on_failure(quarantine: Iterable[str | Path | None]) -> Iterator[None]:
+    """Leave no rows set aside by a run that failed: its repeat would refuse to overwrite them."""
+    new = [Path(path) for path in quarantine if path and not Path(path).exists()]
+    try:
+        yield
+    except BaseException:
+        for path in new:
+            path.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,57 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from bayeslink.commands.talking import LOUD
+
+as_json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print a machine-readable summary."
+)
+side_a = click.option("--a", metavar="FILE", help="Where input A is now, if it has moved.")
+side_b = click.option("--b", metavar="FILE", help="Where input B is now, if it has moved.")
+
+
+def _set_loudness(context: click.Context, option: click.Parameter, given: bool) -> None:
+    if given:
+        context.find_root().meta[LOUD] = 1 if option.name == "verbose" else -1
+
+
+quiet = click.option(
+    "-q", "--quiet", is_flag=True, expose_value=False, callback=_set_loudness,
+    help="Say nothing but what goes wrong.",
+)  # fmt: skip  # fmt: skip
+verbose = click.option(
+    "-v", "--verbose", is_flag=True, expose_value=False, callback=_set_loudness,
+    help="Say what is going on, line by line.",
+)  # fmt: skip  # fmt: skip
+force_option = click.option(
+    "--force", is_flag=True, help="Replace an earlier run in the output directory."
+)
+
+
+def reading(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How files are read: the options of commands that read two of them."""
+    options = (
+        click.option(
+            "--missing", multiple=True, metavar="VALUE", help="A value that means missing."
+        ),
+        click.option(
+            "--encoding", multiple=True, help="Such as cp1252 (twice: of A, then of B). [utf-8]"
+        ),
+        click.option("--delimiter", multiple=True, help="Told from the header unless given."),
+        click.option("--skip-lines", multiple=True, type=int, help="Lines before the header. [0]"),
+        click.option(
+            "--table", multiple=True, help="Table or query in a database, or sheet of a workbook."
+        ),
+        click.option(
+            "--multiline", is_flag=True, help="Cells may hold lines that look like records."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command

@@ -1,0 +1,146 @@
+"""`evaluate`, `explain`, `join` and `report`: what a run directory has to say."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import click
+
+from bayeslink.commands.options import as_json_option, force_option, quiet, side_a, side_b, verbose
+from bayeslink.commands.talking import print_json, showing_progress, tell
+from bayeslink.errors import SettingsError
+
+
+@click.command()
+@click.argument("run", type=Path)
+@click.option("--truth", type=Path, help="CSV or Parquet with id_a and id_b.")
+@click.option(
+    "--labels",
+    is_flag=False,
+    flag_value="",
+    metavar="[PATH]",
+    help="Use the judged random sample of RUN instead; PATH if its verdicts are elsewhere.",
+)
+@quiet
+@verbose
+@as_json_option
+def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -> None:
+    """Say how good the links in the run directory RUN are, by true pairs or judged ones."""
+    if (truth is None) == (labels is None):
+        raise SettingsError("give --truth FILE or --labels: the true pairs, or a judged sample.")
+    with showing_progress() as progress:
+        from bayeslink.results.audit import evaluate_sample
+        from bayeslink.results.evaluation import evaluate as compare_links
+        from bayeslink.results.reading import read_links
+        from bayeslink.results.store import read_truth
+
+        progress("comparing links with the truth")
+        result = (
+            evaluate_sample(run, labels or None)
+            if truth is None
+            else compare_links(read_links(run), read_truth(truth))
+        )
+    if as_json:
+        print_json(result.as_dict())
+    else:
+        tell(str(result))
+
+
+@click.command()
+@click.argument("run", type=Path)
+@click.argument("id_a")
+@click.argument("id_b")
+@side_a
+@side_b
+@quiet
+@verbose
+@as_json_option
+def explain(run: Path, id_a: str, id_b: str, a: str | None, b: str | None, as_json: bool) -> None:
+    """Say why the records ID_A and ID_B are linked, or not, in the run directory RUN."""
+    with showing_progress() as progress:
+        from bayeslink.linking.saved import explain_saved
+
+        explanation = explain_saved(run, id_a, id_b, a=a, b=b, progress=progress)
+    if as_json:
+        print_json(dataclasses.asdict(explanation))
+    else:
+        tell(str(explanation))
+
+
+@click.command()
+@click.argument("run", type=Path)
+@click.option("-o", "--output", required=True, type=Path, metavar="FILE", help=".csv or .parquet")
+@click.option(
+    "--how",
+    default="inner",
+    show_default=True,
+    type=click.Choice(["inner", "left", "right", "outer"]),
+    help="Linked records only, all of A, all of B, or all of both.",
+)
+@click.option("--draws", type=int, metavar="K", help="K versions, each with the links of one draw.")
+@side_a
+@side_b
+@force_option
+@quiet
+@verbose
+@as_json_option
+def join(
+    run: Path,
+    output: Path,
+    how: str,
+    draws: int | None,
+    a: str | None,
+    b: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write the linked file of the run directory RUN: A's columns beside B's.
+
+    With --draws, the versions stand one below the other, numbered in a column `draw`.
+    """
+    with showing_progress() as progress:
+        from bayeslink.linking.opening import open_run
+        from bayeslink.results.outputs import write_join
+
+        progress("joining the files")
+        rows = write_join(open_run(run, a=a, b=b), output, how=how, draws=draws, force=force)
+    if as_json:
+        print_json({"output": str(output), "rows": rows})
+    else:
+        tell(f"{click.format_filename(output)}: {rows:,} rows.")
+
+
+@click.command()
+@click.argument("run", type=Path)
+@click.option("-o", "--output", type=Path, metavar="FILE", help="[report.html in RUN]")
+@click.option("--truth", type=Path, help="True pairs: CSV or Parquet with id_a and id_b.")
+@click.option("--disclosure", type=int, metavar="K", help="Round counts to K, hide those below it.")
+@click.option("--no-values", is_flag=True, help="Leave the records' values and ids out.")
+@side_a
+@side_b
+@quiet
+@verbose
+@as_json_option
+def report(
+    run: Path,
+    output: Path | None,
+    truth: Path | None,
+    disclosure: int | None,
+    no_values: bool,
+    a: str | None,
+    b: str | None,
+    as_json: bool,
+) -> None:
+    """Write the run directory RUN as one HTML file to read, print and pass on."""
+    with showing_progress() as progress:
+        from bayeslink.report.page import report as write_report
+
+        progress("writing the report")
+        path = write_report(
+            run, output, truth=truth, disclosure=disclosure, values=not no_values, a=a, b=b
+        )
+    if as_json:
+        print_json({"report": str(path)})
+    else:
+        tell(click.format_filename(path))

@@ -1,0 +1,112 @@
+"""`review`: uncertain cases judged on a page."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bayeslink.commands.options import side_a, side_b
+from bayeslink.commands.talking import print_json, showing_progress, tell
+from bayeslink.errors import SettingsError
+
+
+@click.command()
+@click.argument("run", type=Path)
+@click.option("--port", default=0, type=click.IntRange(0, 65535), help="[any that is free]")
+@click.option(
+    "--show",
+    multiple=True,
+    metavar="COLUMN",
+    help="A further column to see, not compared (COLUMN_A=COLUMN_B if they differ).",
+)
+@click.option(
+    "--names",
+    nargs=2,
+    default=("a", "b"),
+    metavar="A B",
+    help="What Splink calls the two data sets, for the labels written for it. [a b]",
+)
+@click.option("--no-browser", is_flag=True, help="Only print the address of the page.")
+@click.option("--log", is_flag=True, help="Print the method and the status of each request.")
+@click.option("--plan", is_flag=True, help="Only say how many pairs to judge, and where.")
+@click.option("--width", type=float, help="With --plan: the wanted width of the 95 % interval.")
+@click.option(
+    "--of",
+    default="links",
+    show_default=True,
+    type=click.Choice(["links", "precision", "recall"]),
+    help="With --plan: what the interval is of.",
+)
+@click.option("--draw", type=int, metavar="N", help="First draw a random sample of N pairs.")
+@side_a
+@side_b
+@click.option("--json", "as_json", is_flag=True, help="With --plan: print it machine-readable.")
+def review(
+    run: Path,
+    port: int,
+    show: tuple[str, ...],
+    names: tuple[str, str],
+    no_browser: bool,
+    log: bool,
+    plan: bool,
+    width: float | None,
+    of: Any,
+    draw: int | None,
+    a: str | None,
+    b: str | None,
+    as_json: bool,
+) -> None:
+    """Judge the uncertain cases of the run directory RUN on a page in the browser.
+
+    The page is served to this machine only. Judgements are stored at once in RUN/review.sqlite.
+    """
+    if plan:
+        with showing_progress() as progress:
+            progress("planning")
+            from bayeslink.results.audit_plan import plan_sample
+
+            planned = plan_sample(run, width, of=of)
+        if as_json:
+            print_json(planned.as_dict())
+        else:
+            tell(str(planned))
+        return
+    if width is not None or as_json:
+        raise SettingsError("--width and --json are for a plan. Give --plan too.")
+    with showing_progress() as progress:
+        progress("reading the run and its files")
+        from bayeslink.results.audit_sample import draw_sample
+        from bayeslink.review.material import open_run
+        from bayeslink.review.server import serve
+
+        material = open_run(run, show, a, b, names)
+        if draw is not None:
+            draw_sample(run, draw)
+
+    def ready(address: str, address_for_once: str) -> None:
+        tell(f"Review at {address}\nCtrl-C ends it; what is judged is saved.")
+        if not no_browser:
+            _open_browser(address_for_once)
+
+    def told(line: str) -> None:
+        if log:
+            click.echo(line, err=True)
+
+    with suppress(KeyboardInterrupt):
+        serve(material, port=port, ready=ready, log=told)
+    tell(f"Judgements are in {click.format_filename(run / 'review.sqlite')}.")
+
+
+def _open_browser(address: str) -> None:
+    """Open a browser, where there is a screen; one in the terminal would take it over."""
+    if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
+        return
+    import threading
+    import webbrowser
+
+    threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()

@@ -1,0 +1,78 @@
+"""What commands say: results, complaints, progress."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bayeslink.streams import silence
+
+if TYPE_CHECKING:
+    from bayeslink.linking.run import Run
+
+LOUD = "bayeslink.loud"  # in the `meta` of a context: 1 with -v, -1 with -q
+
+
+def tell(message: str) -> None:
+    """Print a result. What it is of is written by then, whatever becomes of the words."""
+    try:
+        click.echo(message)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise click.exceptions.Exit(cannot_tell(error)) from None
+
+
+def complain(message: str) -> None:
+    """Say it on standard error, if that can be written to."""
+    try:
+        click.echo(message, err=True)
+    except OSError:
+        silence()
+
+
+def cannot_tell(error: OSError) -> int:
+    """What is written in files is; only the words are lost."""
+    with suppress(OSError):
+        click.echo(f"bayeslink: standard output cannot be written: {error.strerror}.", err=True)
+    silence()
+    return 4
+
+
+def print_json(summary: dict[str, Any]) -> None:
+    tell(json.dumps(summary))
+
+
+def print_summary(run: Run, output: Path) -> None:
+    if click.get_current_context().find_root().meta.get(LOUD, 0) < 0:
+        return
+    tell("\n".join(run.report_lines()))
+    for warning in run.warnings:
+        tell(f"note: {warning}")
+    first = "linked.csv" if (output / "linked.csv").exists() else "links.csv"
+    tell(f"Results in {click.format_filename(output)}: {first}, run.json and more.")
+
+
+@contextmanager
+def showing_progress() -> Iterator[Callable[[str], None]]:
+    """A bar with the time left, on a terminal only; gone when done. -q: none, -v: lines."""
+    loud = click.get_current_context().find_root().meta.get(LOUD, 0)
+    if loud > 0:
+        yield lambda message: complain(f"bayeslink: {message}")
+        return
+    from bayeslink.progress import bar
+
+    with bar(None if loud == 0 else False) as progress:
+        yield progress
+
+
+def prepare_kernels() -> None:
+    """Compile the kernels, on the first run on a machine; say so on the terminal or in the log."""
+    from bayeslink.kernels import prepare
+
+    prepare(lambda message: complain(f"bayeslink: {message}"))
