@@ -113,6 +113,21 @@ RESUMED, RESUMABLE = "bayeslink.resumed", "bayeslink.resumable"
     "--memory", metavar="SIZE", help="Memory to use, such as 8GB. [most of the machine's]"
 )
 @click.option(
+    "--engine",
+    type=click.Choice(["local", "spark"]),
+    help="Who does the work: this machine, or Spark; then A and B may be tables of its catalogue "
+    "or Parquet folders. [local]",
+)
+@click.option(
+    "--master", metavar="URL", help="Of Spark, such as local[8] or spark://host:7077. [its own]"
+)
+@click.option("--spark-conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
+@click.option(
+    "--linked-to",
+    metavar="PLACE",
+    help="Where Spark's executors write the linked file and its like, as Parquet folders.",
+)
+@click.option(
     "--explain-plan", is_flag=True, help="Say how all pairs were searched, and why none is missed."
 )
 @click.option(
@@ -140,6 +155,7 @@ def link(
     no_linked: bool,
     keep_inputs: bool,
     update: Path | None,
+    linked_to: str | None,
     **flags: Any,
 ) -> None:
     """Link the files A and B and write the results to OUT."""
@@ -147,6 +163,7 @@ def link(
         _link_batch(update, output, force, group_readable, as_json, flags)
         return
     with showing_progress() as progress:
+        from bayeslink.engines.spark.choosing import started_session
         from bayeslink.linking.link import link as link_files
         from bayeslink.results.claim import check_target, claim
         from bayeslink.results.interrupted import checkpoints_of
@@ -179,6 +196,10 @@ def link(
             _removed_on_failure(read.quarantine for read in arguments["read"]),
         ):
             prepare_kernels()
+            if arguments.get("engine") == "spark":
+                arguments["engine"] = started_session(flags["master"], flags["spark_conf"])
+            elif flags["master"] or flags["spark_conf"] or linked_to:
+                raise SettingsError("--master, --spark-conf and --linked-to need --engine spark.")
             if not arguments["fields"] and not flags["model"]:
                 progress("looking at the files")
                 suggestion = suggest_for(settings, arguments["read"])
@@ -190,7 +211,7 @@ def link(
                 output,
                 force=force,
                 shared=group_readable,
-                linked=not no_linked,
+                linked=linked_to or not no_linked,
                 keep_inputs=keep_inputs,
             )
     if as_json:

@@ -20,6 +20,7 @@ from bayeslink.data.places import is_path
 from bayeslink.data.records import ReadOptions
 from bayeslink.engines.chosen import ChosenPairs
 from bayeslink.engines.compare import Ids, Progress, Sides, as_list, compare, flat, read_options
+from bayeslink.engines.spark.choosing import is_here
 from bayeslink.errors import SettingsError
 from bayeslink.inference.decisions import Decision, Loss, too_few
 from bayeslink.inference.fit_checks import check_fit
@@ -189,8 +190,8 @@ def link(
         fit = fit_penalized(pairs, prior=prior, structure=structure, progress=progress)
         plan = pairs.describe().plan
     settings = {
-        "a": str(a) if is_path(a) else None,
-        "b": str(b) if is_path(b) else None,
+        "a": str(a) if is_path(a) and (given or is_here(a, pairs)) else None,
+        "b": str(b) if is_path(b) and (given or is_here(b, pairs)) else None,
         "id": id,
         "block": as_list(block),
         "fields": flat(fields or pairs.fields),
@@ -205,6 +206,7 @@ def link(
         "chains": chains,
         "loss": loss,
         "seed": seed,
+        "engine": None if pairs.describe().engine != "spark" else "spark",
         "started_in": os.getcwd(),  # from which the paths lead
     }
     if point:

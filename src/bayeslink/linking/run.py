@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,8 +21,9 @@ from bayeslink.inference.posthoc import Blocks
 from bayeslink.inference.priors import as_data
 from bayeslink.pairs.source import Pairs, PairSource, Plan
 from bayeslink.pairs.tables import for_caller, pair_values
+from bayeslink.results import spark_tables
 from bayeslink.results.explanation import Explanation, explain_pair
-from bayeslink.results.joined import joined_table, unlinked_table
+from bayeslink.results.joined import LinkedRows, joined_table, unlinked_table
 from bayeslink.results.outputs import drawn_rows, inputs_of, linked_rows
 from bayeslink.results.structure_data import structure_data
 
@@ -85,12 +87,16 @@ class Run:
             "inner": one row for each link; "left": for each record of A, linked or not; "right":
             for each of B; "outer": for each record of either.
         """
+        if self.pairs.kind == "spark":
+            return spark_tables.joined_frame(self, how)
         return joined_table(inputs_of(self), linked_rows(self), how, self.pairs.kind)
 
     def unlinked(self, side: str) -> Any:
         """The records of "a" or of "b" without a link, as they came; those to review are there."""
         if side not in ("a", "b"):
             raise SettingsError(f'side must be "a" or "b", got {side!r}.')
+        if self.pairs.kind == "spark":
+            return spark_tables.unlinked_frame(self, "ab".index(side))
         at, rows = "ab".index(side), linked_rows(self)
         return unlinked_table(inputs_of(self)[at], (rows.a, rows.b)[at], self.pairs.kind)
 
@@ -100,7 +106,15 @@ class Run:
         Analyse each as if it were the truth and combine the results with `pool`.
         """
         for rows in drawn_rows(self, k):
+            if self.pairs.kind == "spark":
+                yield spark_tables.joined_frame(self, how, self._as_links(rows))
+                continue
             yield joined_table(inputs_of(self), rows, how, self.pairs.kind)
+
+    def _as_links(self, rows: LinkedRows) -> pa.Table:
+        sides = (rows.a, rows.b)
+        ids = [self.pairs.ids(k, side.astype(np.int32)) for k, side in enumerate(sides)]
+        return pa.table([*ids, rows.probability], ["id_a", "id_b", "link_probability"])
 
     def save(
         self,
@@ -108,7 +122,7 @@ class Run:
         *,
         force: bool = False,
         shared: bool = False,
-        linked: bool = True,
+        linked: bool | str = True,
         keep_inputs: bool = False,
     ) -> None:
         """Write the run directory; see `docs/design.md` for its files.
@@ -121,7 +135,7 @@ class Run:
             Let the group read it; else its owner alone may.
         linked
             Write the linked file and the records without a link, too: these hold all columns of
-            both inputs.
+            both inputs. With Spark, the place where its executors write them, such as "s3://…".
         keep_inputs
             Keep the inputs in the directory, so that the run can be repeated from it alone.
         """

@@ -57,6 +57,7 @@ KEYS: dict[str, tuple[type, ...]] = {
     "seed": (int,),
     "threads": (int,),
     "memory": (str, int),
+    "engine": (str,),
     "output": (str,),
 }
 _PATHS = ("a", "b", "labels", "quarantine", "output")
@@ -146,6 +147,7 @@ def _entries(settings: Mapping[str, Any]) -> dict[str, Any]:
         **reading_entries(settings["read"]),
         **_prior_entries(settings["prior"]),
         "loss": loss and _given(asdict(loss)),
+        "engine": settings.get("engine"),
     }
     return {key: plain(value) for key, value in _given(entries).items()}
 

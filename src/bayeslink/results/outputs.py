@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from bayeslink.data.databases import LOGS, file_sha256
 from bayeslink.data.places import is_path
 from bayeslink.errors import InputError, OutputError, SettingsError
+from bayeslink.results import spark_tables
 from bayeslink.results.joined import Input, LinkedRows, write_joined, write_linked
 from bayeslink.results.row_files import RowWriter
 
@@ -127,6 +128,8 @@ def write_join(
 def write_inputs(run: Run, folder: Path) -> dict[str, str]:
     """Keep both inputs in the run directory; returns their names there."""
     names = {}
+    if run.pairs.kind == "spark":
+        raise SettingsError("inputs of Spark cannot be kept in a run directory: leave that out.")
     for given in inputs_of(run):
         key = given.side.lower()
         if is_path(given.source) and os.path.isfile(given.source):
@@ -142,8 +145,15 @@ def write_inputs(run: Run, folder: Path) -> dict[str, str]:
     return names
 
 
-def write_outputs(run: Run, folder: Path) -> list[str]:
-    """Write the linked file and its like; where the inputs are gone, say so and leave them out."""
+def write_outputs(run: Run, folder: Path, where: bool | str = True) -> list[str]:
+    """Write the linked file and its like; where the inputs are gone, say so and leave them out.
+
+    Those of Spark are written by its executors, to the place that `where` is.
+    """
+    if run.pairs.kind == "spark":
+        return spark_tables.write_linked(run, where)
+    if isinstance(where, str):
+        raise SettingsError("linked names a place only where Spark writes (--engine spark).")
     if run.sources is None or any(source is None for source in run.sources):
         return []
     try:

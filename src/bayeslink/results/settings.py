@@ -148,7 +148,7 @@ def link_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Keyword arguments of `bayeslink.linking.link` from checked settings."""
     arguments: dict[str, Any] = {
         key: settings[key]
-        for key in ("a", "b", "labels", "threads", "memory", *SAMPLING_KEYS)
+        for key in ("a", "b", "labels", "threads", "memory", "engine", *SAMPLING_KEYS)
         if key in settings
     }
     if settings.get("loss"):
@@ -245,7 +245,7 @@ def _one_or_two(key: str, value: Any) -> Any:
 
 _PLAIN_FLAGS = (
     "a", "b", "theta", "structure", "w0", "restricted", "draws", "tune", "chains", "point", "seed",
-    "threads", "memory", "labels",
+    "threads", "memory", "engine", "labels",
 )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def save_run(
     *,
     force: bool = False,
     shared: bool = False,
-    linked: bool = True,
+    linked: bool | str = True,
     keep_inputs: bool = False,
 ) -> None:
     """Write the run directory: tables as Parquet (the links as CSV too), run.json, link.toml.
@@ -85,7 +85,7 @@ def save_run(
                 pq.write_table(own_ids(table), file, compression="zstd")
         with (folder / "links.csv").open("wb") as file:
             pyarrow.csv.write_csv(safe_for_spreadsheets(run.table), file)
-        remarks = write_outputs(run, folder) if linked else []
+        remarks = write_outputs(run, folder, linked) if linked else []
         kept = write_inputs(run, folder) if keep_inputs else {}
         (folder / "link.toml").write_text(_link_toml(run, held.target, kept), "utf-8")
         model = json.dumps(model_of(run), indent=2, default=np.generic.item)
@@ -290,7 +290,7 @@ def comparison_settings(directory: Path, a: Any = None, b: Any = None) -> Iterat
             replace(read, quarantine=read.quarantine and f"{scratch}/{side}")
             for side, read in zip("ab", arguments["read"], strict=True)
         ]
-        wanted = ("a", "b", "fields", "id", "block")
+        wanted = ("a", "b", "fields", "id", "block", "engine")
         given = {key: arguments[key] for key in wanted if key in arguments}
         swapped = arguments.get("structure", DEPENDENT) == DEPENDENT
         yield {**given, "read": tuple(reads), "swapped_names": swapped}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bayeslink.data.records import Records
 from bayeslink.errors import SettingsError
+from bayeslink.pairs.source import PairSource
 
 if TYPE_CHECKING:
     from bayeslink.engines.spark.cluster import Cluster
@@ -41,15 +42,50 @@ def cluster_for(
     return Cluster(session, progress, threads)
 
 
-def active_session() -> Any:
-    """The Spark session of this process."""
+def _sessions() -> Any:
     try:
         from pyspark.sql import SparkSession
     except ImportError:
         raise SettingsError(
             "Spark is not installed here. Install bayeslink[spark] (PySpark 4, and Java 17)."
         ) from None
-    session = SparkSession.getActiveSession()
+    return SparkSession
+
+
+def started_session(master: str | None, settings: Sequence[str] = ()) -> Any:
+    """A session for the command line: quiet, and open to nobody where it is on this machine."""
+    builder = _sessions().builder.appName("bayeslink")
+    local = master is not None and master.startswith("local")
+    own = {"spark.ui.showConsoleProgress": "false", "spark.driver.maxResultSize": "0"}
+    if local:
+        own |= dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
+        own["spark.ui.enabled"] = "false"
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise SettingsError(f"--spark-conf {setting!r} is not KEY=VALUE.")
+        own[key] = value
+    for key, value in own.items():
+        builder = builder.config(key, value)
+    try:
+        session = (builder if master is None else builder.master(master)).getOrCreate()
+    except Exception as error:
+        raise SettingsError(
+            f"Spark does not start ({type(error).__name__}). It needs Java 17 (JAVA_HOME), and a "
+            "master that answers (--master)."
+        ) from None
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def is_here(source: Any, pairs: PairSource) -> bool:
+    """Whether a path means something to this machine: what Spark reads may be elsewhere."""
+    return pairs.kind != "spark" or os.path.exists(source)
+
+
+def active_session() -> Any:
+    """The Spark session of this process."""
+    session = _sessions().getActiveSession()
     if session is None:
         raise SettingsError(
             "no Spark session is active. Give one: engine=spark, "

@@ -8,6 +8,7 @@ the order of their ids, since a table of Spark has none of its own.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -94,11 +95,24 @@ def read_frame(
         columns=found,
         missing={name: column.null_count for name, column in found.items()},
         kind="spark",
-        sha256=None,
+        sha256=_digest(ids, found, order),
         quarantined=0,
         id_type=whole_number_type(table.column(0)),
         _lines=None,
     )
+
+
+def _digest(ids: pa.Array, columns: dict[str, pa.DictionaryArray], order: Any) -> str:
+    """A checksum of what was read, whatever the partitions."""
+    digest = hashlib.sha256()
+    for name, column in columns.items():
+        digest.update(f"{name} {len(column)} {len(column.dictionary)} ".encode())
+        digest.update(pc.fill_null(column.indices, -1).to_numpy(zero_copy_only=False))
+        digest.update("\0".join(column.dictionary.to_pylist()).encode())
+    for first in range(0, len(order), _ROWS):
+        part = ids.take(pa.array(order[first : first + _ROWS]))
+        digest.update("\0".join(part.to_pylist()).encode())
+    return digest.hexdigest()
 
 
 def _number(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

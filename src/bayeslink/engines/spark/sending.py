@@ -65,21 +65,20 @@ class Sender:
         from pyspark.cloudpickle import CloudPickler
 
         used: set[str] = set()
-        named = self._named
+        named, uses = self._named, self._uses
 
-        class Pickler(CloudPickler):  # type: ignore[misc]
+        class Pickler(CloudPickler):
             def persistent_id(self, found: Any) -> str | None:
                 large = isinstance(found, np.ndarray) and found.nbytes >= _LARGE
                 if found is root or not (large or isinstance(found, Shared)):
                     return None
                 name = named(found)
-                used.update(self.uses(name))
+                used.update(uses[name])
                 return name
 
-            uses = staticmethod(lambda name: self._uses[name])
-
         out = io.BytesIO()
-        Pickler(out, protocol=5).dump(thing)
+        pickler: Any = Pickler
+        pickler(out, protocol=5).dump(thing)
         return out.getvalue(), used
 
     def _named(self, found: Any) -> str:
@@ -87,6 +86,7 @@ class Sender:
         if name := self._names.get(id(found)):
             return name
         name = f"bayeslink-{self._run}-{len(self._uses)}"
+        content: Any
         if isinstance(found, np.ndarray):
             content, used = np.ascontiguousarray(found).view(np.ndarray), set[str]()
         else:
