@@ -1,11 +1,14 @@
 """What every PairSource must do, on random small problems, against two plain loops."""
 
+import pickle
+import tempfile
 from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
+from bayeslink import threads as work_threads
 from bayeslink.comparing import dictionaries
 from bayeslink.comparing.fields import exact, levenshtein
 from bayeslink.comparing.special_fields import identifier, name
@@ -13,6 +16,8 @@ from bayeslink.engines import joining, missing, search, tables, work
 from bayeslink.engines import pattern_counts as counts
 from bayeslink.engines.listed import ListedPairs
 from bayeslink.engines.local import LocalPairs
+from bayeslink.engines.spark import sending
+from bayeslink.engines.spark.sending import Sender, loads
 from bayeslink.errors import InputError, TooManyPairsError
 from bayeslink.pairs.candidates import Candidates
 from bayeslink.pairs.source import Pairs, PairSource, sum_weights
@@ -70,7 +75,45 @@ def listed(problem, threads=2):
     )
 
 
-ENGINES = [pytest.param(local, id="local"), pytest.param(listed, id="listed")]
+class Others:
+    """Who does the work elsewhere, in this process: it goes through bytes, there and back."""
+
+    threads, records = 1, 5
+
+    def __init__(self, folder):
+        self.sender, self.folder, self.jobs = Sender(Parcel), folder, 0
+
+    def run(self, work, pieces, seconds):
+        self.jobs += 1
+        text, parcels = self.sender.dumps(work)
+        work = loads(text, parcels, self.folder, tuple(self.sender.gone))
+        return iter([pickle.loads(pickle.dumps(work(*piece))) for piece in pieces])
+
+
+class Parcel:
+    def __init__(self, value):
+        self.value = value
+
+
+def sent(problem, threads=2):
+    """The local engine with all of its work sent to others, B in pieces of five records."""
+    a, b = (oracles.records(rows, side=name) for name, rows in problem.sides())
+    others = Others(FOLDER.name)
+    return LocalPairs(a, b, problem.fields, [exact(k) for k in problem.block], threads=others)
+
+
+FOLDER = tempfile.TemporaryDirectory()
+ENGINES = [
+    pytest.param(local, id="local"),
+    pytest.param(listed, id="listed"),
+    pytest.param(sent, id="sent"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _everything_is_sent(monkeypatch):
+    monkeypatch.setattr(work_threads, "_WORTH", 0.0)
+    monkeypatch.setattr(sending, "_LARGE", 64)
 
 
 def n_levels_made(field):
@@ -80,13 +123,13 @@ def n_levels_made(field):
     return len(field.cuts)
 
 
-@pytest.fixture(params=["as it comes", "as if large", "open levels", "equal values"])
+@pytest.fixture(params=["as it comes", "as if large", "in pieces", "open levels", "equal values"])
 def size(request, monkeypatch):
     """Small problems as they are, mostly by looking at every pair, and as large ones are treated.
 
     That is with joins whatever they cost, in many pieces of work, and with only the commonest sets
-    of missing fields and a few states of the knapsack told apart; with tables that have only the
-    best levels, or only equal values.
+    of missing fields and a few states of the knapsack told apart; with B in pieces; with tables
+    that have only the best levels, or only equal values.
     """
     if request.param in ("open levels", "equal values"):
         affordable = 2 if request.param == "open levels" else 0
@@ -99,6 +142,8 @@ def size(request, monkeypatch):
         monkeypatch.setattr(work, "_PIECE", 1.0)
         monkeypatch.setattr(missing, "_ALL_CLASSES", 4)
         monkeypatch.setattr(missing, "_MAX_CLASSES", 3)
+    if request.param == "in pieces":
+        monkeypatch.setattr(joining, "records_at_a_time", lambda tables, threads: 3)
 
 
 # --- random problems --------------------------------------------------------------------------
@@ -212,7 +257,7 @@ def check_problems(engine, rng, n, searches=5):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_counts_and_listed_pairs_equal_two_loops(engine, size):
-    check_problems(engine, np.random.default_rng(1), 150)
+    check_problems(engine, np.random.default_rng(1), 30 if engine is sent else 150)
 
 
 @pytest.mark.verify

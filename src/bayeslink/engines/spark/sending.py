@@ -14,6 +14,7 @@ import uuid
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ import numpy as np
 from bayeslink.threads import Shared
 
 _LARGE = 1 << 18  # bytes from which an array is sent by itself
-_OBJECTS = 4  # shared objects that a process keeps; arrays are kept as long as they are used
+_OBJECTS, _ARRAYS = 4, 200  # shared objects and arrays that a process keeps
 _FORGOTTEN = 500  # names that are told to have gone
 
 Parcels = Mapping[str, Any]  # by name; `.value` of one is an array, or the bytes of an object
@@ -47,7 +48,7 @@ class Sender:
         self._uses: dict[str, set[str]] = {}  # parcels that one speaks of, itself included
         self._unused: deque[str] = deque()  # whose objects are gone
         self.gone: deque[str] = deque(maxlen=_FORGOTTEN)
-        self._run = uuid.uuid4().hex[:12]
+        self._run, self._numbers = uuid.uuid4().hex[:12], count()
 
     def dumps(self, work: Any) -> tuple[bytes, Parcels]:
         """The work, and the parcels that it speaks of."""
@@ -85,7 +86,7 @@ class Sender:
         """The name of an object that is sent by itself, now or before."""
         if name := self._names.get(id(found)):
             return name
-        name = f"bayeslink-{self._run}-{len(self._uses)}"
+        name = f"bayeslink-{self._run}-{next(self._numbers)}"
         content: Any
         if isinstance(found, np.ndarray):
             content, used = np.ascontiguousarray(found).view(np.ndarray), set[str]()
@@ -112,40 +113,42 @@ class Sender:
 
 # --- where the work is done -----------------------------------------------------------------------
 
-_kept: dict[str, Any] = {}  # arrays by name
-_objects: OrderedDict[str, Any] = OrderedDict()  # shared objects by name, the last used last
+Kept = OrderedDict[str, Any]  # by name, the last used last
+_kept: tuple[Kept, Kept] = (OrderedDict(), OrderedDict())  # objects, arrays
 
 
 def loads(text: bytes, parcels: Parcels, folder: str, gone: Iterable[str] = ()) -> Any:
     """The work; what it speaks of is kept by this process, arrays in files of `folder`."""
     for name in gone:
-        _kept.pop(name, None)
-        _objects.pop(name, None)
+        for kept in _kept:
+            kept.pop(name, None)
         if os.path.exists(path := os.path.join(folder, f"{name}.npy")):
             os.unlink(path)
 
     class Unpickler(pickle.Unpickler):
         def persistent_load(self, name: str) -> Any:
-            if name in _kept:
-                return _kept[name]
-            if name in _objects:
-                _objects.move_to_end(name)
-                return _objects[name]
+            for kept in _kept:
+                if name in kept:
+                    kept.move_to_end(name)
+                    return kept[name]
             path = os.path.join(folder, f"{name}.npy")
             if not os.path.exists(path):
                 value = _taken(parcels[name])
                 if isinstance(value, bytes):
-                    found = Unpickler(io.BytesIO(value)).load()
-                    _objects[name] = found
-                    while len(_objects) > _OBJECTS:
-                        _objects.popitem(last=False)
-                    return found
+                    return _keep(0, name, Unpickler(io.BytesIO(value)).load(), _OBJECTS)
                 _write(path, value)
             # Copy on write, as compiled code wants arrays that may be written to; none is.
-            _kept[name] = np.load(path, mmap_mode="c").view(np.ndarray)
-            return _kept[name]
+            return _keep(1, name, np.load(path, mmap_mode="c").view(np.ndarray), _ARRAYS)
 
     return Unpickler(io.BytesIO(text)).load()
+
+
+def _keep(kind: int, name: str, found: Any, most: int) -> Any:
+    kept = _kept[kind]
+    kept[name] = found
+    while len(kept) > most:
+        kept.popitem(last=False)
+    return found
 
 
 def _taken(parcel: Any) -> Any:

@@ -1,0 +1,18 @@
+import pytest
+
+from tests.spark.java import spark_session
+
+
+@pytest.fixture(scope="session")
+def spark():
+    session = spark_session("local[2]")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def everything_sent(monkeypatch):
+    """However little work it is, it goes to Spark."""
+    from bayeslink import threads
+
+    monkeypatch.setattr(threads, "_WORTH", 0.0)

@@ -1,0 +1,42 @@
+"""Spark on this machine, for tests: Java found, or installed if it can be."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+QUIET = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "3",
+}
+
+
+def java():
+    """Java on this machine; Debian's is installed if it can be."""
+    if os.environ.get("JAVA_HOME"):
+        return os.environ["JAVA_HOME"]
+    if not shutil.which("java") and shutil.which("apt-get"):
+        command = ["apt-get", "install", "-y", "--no-install-recommends", "openjdk-17-jre-headless"]
+        subprocess.run(command, capture_output=True, timeout=600, check=False)
+    return shutil.which("java")
+
+
+def spark_session(master, **settings):
+    """A session, or a skipped test with the reason."""
+    pytest.importorskip("pyspark", reason="PySpark is not installed: bayeslink[spark]")
+    if java() is None:
+        pytest.skip("no Java here, and apt-get could not install Debian's openjdk-17-jre-headless")
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(master).appName("bayeslink-tests")
+    for key, value in {**QUIET, **settings}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session
