@@ -10,7 +10,7 @@ demo: $(STAMP)
 	$(BIN)/bayeslink demo
 
 test: lint
-	$(BIN)/pytest -n 2 -m "not verify"
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not verify"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -18,7 +18,7 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 verify: $(STAMP)
-	$(BIN)/pytest -n 2 -m verify
+	$(BIN)/pytest -n 2 --dist loadgroup -m verify
 	$(BIN)/python benchmarks/supply_chain.py
 
 bench: $(STAMP)

@@ -34,6 +34,7 @@ def spark_session(master, **settings):
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # nobody else is to reach it
     builder = SparkSession.builder.master(master).appName("bayeslink-tests")
     for key, value in {**QUIET, **settings}.items():
         builder = builder.config(key, value)

@@ -58,6 +58,7 @@ def started_session(master: str | None, settings: Sequence[str] = ()) -> Any:
     local = master is not None and master.startswith("local")
     own = {"spark.ui.showConsoleProgress": "false", "spark.driver.maxResultSize": "0"}
     if local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         own |= dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
         own["spark.ui.enabled"] = "false"
     for setting in settings:

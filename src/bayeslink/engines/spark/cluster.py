@@ -34,10 +34,10 @@ class Cluster:
         session: Any,
         progress: Callable[[str], None] = lambda message: None,
         threads: int | None = None,
-        records: int = RECORDS,
+        records: int | None = None,
     ) -> None:
         self.session, self.progress = session, progress
-        self.threads, self.records = threads or os.cpu_count() or 1, records
+        self.threads, self.records = threads or os.cpu_count() or 1, records or RECORDS
         try:
             self._context = session.sparkContext
         except Exception:  # Spark Connect
@@ -48,7 +48,12 @@ class Cluster:
             ) from None
         if self._context.master.startswith("local"):  # executors are of this machine
             self._context.pythonExec = os.environ.get("PYSPARK_PYTHON") or sys.executable
-        self.sender = Sender(self._context.broadcast, lambda parcel: parcel.destroy())
+        self.sender = Sender(self._publish, lambda parcel: parcel.destroy())
+        self.sent = self.received = 0  # bytes: to each executor at most, and back
+
+    def _publish(self, content: Any) -> Any:
+        self.sent += content.nbytes if isinstance(content, np.ndarray) else len(content)
+        return self._context.broadcast(content)
 
     def close(self) -> None:
         """Take back what the executors were sent."""
@@ -60,6 +65,7 @@ class Cluster:
         """`work(*piece)` for each piece, in order."""
         text, parcels = self.sender.dumps(work)
         gone = tuple(self.sender.gone)
+        self.sent += len(text)
         cores = max(1, int(self._context.defaultParallelism))
         n_tasks = min(len(pieces), max(cores, int(seconds / _TASK)))
         bounds = np.linspace(0, len(pieces), n_tasks + 1).astype(int).tolist()
@@ -88,6 +94,7 @@ class Cluster:
         with self._told():
             table = frame.toArrow()
         payloads = table["payload"]
+        self.received += table.nbytes
         for at in np.argsort(table[by].to_numpy(), kind="stable").tolist():
             yield payloads[at].as_buffer()
 
@@ -102,6 +109,8 @@ class Cluster:
             yield
         except Exception as error:
             self._context.cancelJobGroup(group)
+            if _interrupted(error):  # Spark's own handler of Ctrl-C came first
+                raise KeyboardInterrupt from None
             raise _in_words(error) from None
         except BaseException:
             self._context.cancelJobGroup(group)
@@ -134,6 +143,15 @@ def _answer(task: int, number: int, work: Callable[..., Any], piece: tuple[Any, 
     payload = pickle.dumps(found, protocol=5)
     columns = [pa.array([task], pa.int64()), pa.array([number], pa.int64()), pa.array([payload])]
     return pa.RecordBatch.from_arrays(columns, ["task", "number", "payload"])
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether it all began with Ctrl-C."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__context__
+    return False
 
 
 def _in_words(error: Exception) -> Exception:
