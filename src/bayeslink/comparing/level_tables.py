@@ -35,7 +35,7 @@ from bayeslink.errors import SettingsError
 from bayeslink.memory import Memory
 from bayeslink.threads import check, run_all
 
-MAX_ENTRIES = 300_000_000  # of one table, 5 bytes each and as much again while it is put together
+MAX_ENTRIES = 600_000_000  # of one table, 5 bytes each and as much again while it is put together
 MAX_CALLS = 100_000_000  # of a custom function
 
 _ROWS = 1024  # values of A in a piece of work
