@@ -33,7 +33,7 @@ def test_51_records_that_all_share_a_value_are_refused_before_the_search(monkeyp
     compared = [bl.exact(name) for name in fields]
     with pytest.raises(bl.BayeslinkError, match=r"same values.*blocking key"):
         bl.link(people("a", 1000, "x"), people("b", 1000, "x"), compared)
-    monkeypatch.setattr(joining, "VISITED_A_RECORD", 300)  # a limit that grows with the files
+    monkeypatch.setattr(joining, "VISITED_A_RECORD", 600)  # a limit that grows with the files
     assert bl.link(people("a", 1000, "x"), people("b", 1000, "x"), compared, draws=5).n_links == 0
     monkeypatch.setattr(joining, "MAX_VISITED", 2e10)
     small = bl.link(people("a", 100, "x"), people("b", 100, "x"), compared, draws=20, tune=20)
