@@ -44,12 +44,14 @@ from bayeslink.comparing.texts import Alike
 from bayeslink.data.records import Records
 from bayeslink.errors import InputError
 from bayeslink.memory import Memory
+from bayeslink.threads import slices
 
 UNREADABLE = 0.2  # share of the dates that there are, above which a date field is refused
 MAX_SECONDS = 300.0  # of one CPU, by estimate, for one table
 _SAMPLE_SECONDS = 5.0  # for the sample that says how large a table would be
 _SAMPLE = 256  # values in it
 _PIECE, _ENTRY_BYTES = 1 << 24, 48  # entries of a table split at a time, and bytes of each
+_COMPILED = 5_000_000  # entries from which their pairs are counted by compiled code
 # Rough times, in seconds, for one value pair: of texts, by the cells of their table of distances
 # that are worked out before most pairs are given up, in those compared by bits and in longer ones;
 # of sets of words; of texts by likeness; of a call.
@@ -108,23 +110,40 @@ def _split_and_joined(
     by_label = "m_prior" in field.options or "u_prior" in field.options
     join = bool(field.options.get("join")) and not by_label
     size = (memory or Memory()).piece(_ENTRY_BYTES, _PIECE, 1)
-    pairs = np.zeros(field.n_levels + 1)
-    if field.bands or join:
-        counts_a, counts_b = a.counts, b.counts
+    if field.bands:
         for rows, part in _entries(table, size):
-            columns, levels = table.indices[part], table.levels[part]
-            if field.bands:
-                levels[:] = split_by_frequency(field, a, b, rows, columns, levels)
-            if join:
-                times = counts_a[rows] * counts_b[columns].astype(float)
-                pairs += np.bincount(levels, times, minlength=len(pairs))
-    if not by_label and not join:
+            levels = table.levels[part]
+            levels[:] = split_by_frequency(field, a, b, rows, table.indices[part], levels)
+    if by_label:
+        field, new = joined_as_given(field, lowest)
+    elif join:
+        field, new = joined_levels(field, _pairs_at_levels(field, a, b, table, size), lowest)
+    else:
         return field
-    field, new = joined_as_given(field, lowest) if by_label else joined_levels(field, pairs, lowest)
-    for first in range(0, len(table.levels), size):
-        part = slice(first, first + size)
-        table.levels[part] = new[table.levels[part]]
+    if (new != np.arange(len(new))).any():
+        for first in range(0, len(table.levels), size):
+            part = slice(first, first + size)
+            table.levels[part] = new[table.levels[part]]
     return field
+
+
+def _pairs_at_levels(
+    field: Field, a: Codes, b: Codes, table: LevelTable, size: int
+) -> NDArray[np.float64]:
+    """Pairs of records at each level of a table."""
+    counts_a, counts_b = a.counts, b.counts
+    pairs = np.zeros(field.n_levels + 1)
+    if len(table.levels) < _COMPILED:
+        for rows, part in _entries(table, size):
+            times = counts_a[rows] * counts_b[table.indices[part]].astype(float)
+            pairs += np.bincount(table.levels[part], times, minlength=len(pairs))
+        return pairs
+    from bayeslink.kernels.scan import pairs_of_values
+
+    known = 0, 0, table.indptr, table.indices, table.levels, counts_a, counts_b
+    for first, last in slices(len(a.values)):
+        pairs += pairs_of_values(field.n_levels, first, last, *known).sum(0)
+    return pairs
 
 
 def _entries(table: LevelTable, size: int) -> Iterator[tuple[NDArray[np.int64], slice]]:

@@ -412,6 +412,7 @@ def _range_plan(
     keys = keys[order]
     begin = np.searchsorted(keys, bounds[0], "left")
     counts = np.maximum(np.searchsorted(keys, bounds[1], "right") - begin, 0)
+    by_column = [np.ascontiguousarray(side.T) for side in (left, right)]  # quicker to take from
 
     def hits(first: int, last: int, limit: int) -> Hits:
         n = counts[first:last]
@@ -420,7 +421,11 @@ def _range_plan(
         if slips is not None:
             r, c = slips(first, last)
             rows, columns = np.append(rows, r), np.append(columns, c)
-        return _kept(rows, columns, levels_of_pairs(field, left[first + rows], right[columns]))
+        x, y = (
+            np.take(side, at, axis=-1).T
+            for side, at in zip(by_column, (first + rows, columns), strict=True)
+        )
+        return _kept(rows, columns, levels_of_pairs(field, x, y))
 
     edges = _edges((np.cumsum(counts + _SLIPS) - 1) // _CELLS)
     return _Plan(np.arange(len(left), dtype=np.int32), edges, hits)
