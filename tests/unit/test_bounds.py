@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -29,9 +30,13 @@ def people(side, n, name):
 @pytest.mark.parametrize("fields", [["name"], ["name", "year"]])
 def test_51_records_that_all_share_a_value_are_refused_before_the_search(monkeypatch, fields):
     monkeypatch.setattr(joining, "MAX_VISITED", 3e5)
+    monkeypatch.setattr(joining, "VISITED_A_RECORD", 100)
     compared = [bl.exact(name) for name in fields]
     with pytest.raises(bl.BayeslinkError, match=r"same values.*blocking key"):
         bl.link(people("a", 1000, "x"), people("b", 1000, "x"), compared)
+    monkeypatch.setattr(joining, "VISITED_A_RECORD", 600)  # a limit that grows with the files
+    pairs = bl.compare(people("a", 1000, "x"), people("b", 1000, "x"), compared)
+    assert len(pairs.pairs_above(np.ones((len(fields), 3)), 0.0)) == 10**6
     monkeypatch.setattr(joining, "MAX_VISITED", 2e10)
     small = bl.link(people("a", 100, "x"), people("b", 100, "x"), compared, draws=20, tune=20)
     assert small.n_links == 0

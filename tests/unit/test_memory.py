@@ -7,6 +7,7 @@ import pytest
 
 import bayeslink as bl
 from bayeslink import memory
+from bayeslink.comparing import dictionaries
 from bayeslink.engines import joining
 from bayeslink.errors import OutputError, SettingsError
 from bayeslink.memory import Memory, machine_memory, parse_memory, peak_memory
@@ -129,6 +130,8 @@ def test_a_run_is_the_same_within_a_budget_that_cannot_hold_its_lists(monkeypatc
     assert tight.most_listed(4) < runs[0].blocks.n_candidates
     assert roomy.most_listed(4) > runs[0].pairs.n_pairs
     assert tight.spilled > 10**6 > roomy.spilled
+    assert runs[0].fit.linked.a.base is not None  # in a file, as the prices are
+    assert runs[0].fit.assignment.price_a.base is not None
     one, two = (run.summary() for run in runs)
     for told in (one, two):
         del told["memory"], told["seconds"]
@@ -168,3 +171,19 @@ def test_what_was_set_aside_is_told_whatever_can_be_listed(monkeypatch):
     assert blocks.why == "all pairs that are listed"
     assert blocks.n_candidates <= 2000
     assert blocks.w0 < fit.theta - 2
+
+
+@pytest.mark.parametrize(
+    "field", [bl.date("dob"), bl.levenshtein("fname", bands=(0.01, 0.001)), bl.levenshtein("gname")]
+)
+def test_a_table_split_in_pieces_is_the_table_split_at_once(monkeypatch, field):
+    made = bl.simulate(400, overlap=0.5, errors=2, seed=4)
+    whole = bl.compare(made.a, made.b, [field])
+    assert len(whole.tables.levels) > 3000 or field.name != "dob"
+    for name, value in (("_PIECE", 1000), ("_COMPILED", 0)):
+        monkeypatch.setattr(dictionaries, name, value)
+        parts = bl.compare(made.a, made.b, [field])
+        for table in ("indptr", "slots", "levels"):
+            one, other = (getattr(pairs.tables, table) for pairs in (whole, parts))
+            np.testing.assert_array_equal(one, other)
+        assert whole.fields == parts.fields

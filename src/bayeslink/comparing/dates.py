@@ -11,6 +11,7 @@ import datetime as dt
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ _SAID = {"dmy": "day, month, year", "mdy": "month, day, year", "ymd": "year, mon
 _TIME = re.compile(
     r"(?:[T ]\s*\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?\s*(?:Z|[AaPp][Mm]|[+-]\d{2}:?\d{2})?)\Z"
 )
+_ISO = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
 _PARTS = re.compile(r"\d+|[^\W\d_]+")
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b", re.IGNORECASE)
 _MONTHS = {
@@ -61,7 +63,9 @@ def read_date(text: str, order: str, form: str | None, valid: tuple[str, str]) -
     """YYYYMMDD of a date, 0 for what is not known; None if it is no date or outside `valid`."""
     text = text.strip()
     value = None
-    if form is not None:
+    if form is None and (iso := _ISO.fullmatch(text)):
+        value = _put(*iso.groups())  # as `_by_parts` reads it, in far less time
+    elif form is not None:
         try:
             day = dt.datetime.strptime(text, form)
             value = day.year * 10000 + day.month * 100 + day.day
@@ -69,11 +73,17 @@ def read_date(text: str, order: str, form: str | None, valid: tuple[str, str]) -
             pass
     if value is None:
         value = _by_parts(_TIME.sub("", text), order)
-    first, last = (int(day.replace("-", "")) for day in valid)
+    first, last = _bounds(valid)
     low = value and (value if value % 10000 else value + 1231)  # the last day it may mean
     return (
         value if value is not None and low is not None and first <= low and value <= last else None
     )
+
+
+@cache
+def _bounds(valid: tuple[str, str]) -> tuple[int, int]:
+    first, last = (int(day.replace("-", "")) for day in valid)
+    return first, last
 
 
 def _by_parts(text: str, order: str) -> int | None:
@@ -157,7 +167,7 @@ def tell_orders(
     other file; None where that does not tell either, and it makes a difference. And whether it
     makes a difference.
     """
-    read = [{order: _existing(texts, order, valid) for order in ORDERS} for texts in sides]
+    read = [_read_each_way(texts, valid) for texts in sides]
     best = []
     for side, form in zip(read, formats, strict=True):
         if form is not None:
@@ -177,6 +187,14 @@ def tell_orders(
         told = not differ[k] or not {"dmy", "mdy"} <= as_good
         orders.append(chosen[k] if told else None)
     return orders, differ
+
+
+def _read_each_way(texts: Counter[str], valid: tuple[str, str]) -> dict[str, Counter[int]]:
+    """The dates of a file in each order; those that begin with the year are the same in all."""
+    iso = Counter({text: n for text, n in texts.items() if _ISO.fullmatch(text.strip())})
+    others = Counter({text: n for text, n in texts.items() if text not in iso})
+    same = _existing(iso, "ymd", valid)
+    return {order: same + _existing(others, order, valid) for order in ORDERS}
 
 
 def _existing(texts: Counter[str], order: str, valid: tuple[str, str]) -> Counter[int]:

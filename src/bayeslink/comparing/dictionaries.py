@@ -10,8 +10,9 @@ from a clock, so that it is the same every time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -43,12 +44,14 @@ from bayeslink.comparing.texts import Alike
 from bayeslink.data.records import Records
 from bayeslink.errors import InputError
 from bayeslink.memory import Memory
-from bayeslink.threads import Workers
+from bayeslink.threads import Workers, slices
 
 UNREADABLE = 0.2  # share of the dates that there are, above which a date field is refused
 MAX_SECONDS = 300.0  # of one CPU, by estimate, for one table
 _SAMPLE_SECONDS = 5.0  # for the sample that says how large a table would be
 _SAMPLE = 256  # values in it
+_PIECE, _ENTRY_BYTES = 1 << 24, 48  # entries of a table split at a time, and bytes of each
+_COMPILED = 5_000_000  # entries from which their pairs are counted by compiled code
 # Rough times, in seconds, for one value pair: of texts, by the cells of their table of distances
 # that are worked out before most pairs are given up, in those compared by bits and in longer ones;
 # of sets of words; of texts by likeness; of a call.
@@ -97,20 +100,64 @@ def build_dictionary(
     codes_a, codes_b = encode(field, a, 0), encode(field, b, 1)
     field = settled(field, codes_a, codes_b)
     table, open_levels = _affordable_table(field, codes_a.values, codes_b.values, threads, memory)
-    by_label = "m_prior" in field.options or "u_prior" in field.options
-    if field.bands or by_label or field.options.get("join"):
-        rows = np.repeat(np.arange(len(codes_a.values)), np.diff(table.indptr))
-        levels = split_by_frequency(field, codes_a, codes_b, rows, table.indices, table.levels)
-        if by_label:
-            field, new = joined_as_given(field, open_levels)
-            levels = new[levels]
-        elif field.options.get("join"):
-            times = codes_a.counts[rows] * codes_b.counts[table.indices].astype(float)
-            pairs = np.bincount(levels, times, minlength=field.n_levels + 1)
-            field, new = joined_levels(field, pairs, open_levels)
-            levels = new[levels]
-        table = replace(table, levels=levels)
+    field = _split_and_joined(field, codes_a, codes_b, table, open_levels, memory)
     return Dictionary(field, codes_a, codes_b, table, open_levels)
+
+
+def _split_and_joined(
+    field: Field, a: Codes, b: Codes, table: LevelTable, lowest: int, memory: Memory | None
+) -> Field:
+    """Split and join the levels of a table, in place, as the field asks for; the field with them.
+
+    Some entries at a time: what they need besides is several times their own size.
+    """
+    by_label = "m_prior" in field.options or "u_prior" in field.options
+    join = bool(field.options.get("join")) and not by_label
+    size = (memory or Memory()).piece(_ENTRY_BYTES, _PIECE, 1)
+    if field.bands:
+        for rows, part in _entries(table, size):
+            levels = table.levels[part]
+            levels[:] = split_by_frequency(field, a, b, rows, table.indices[part], levels)
+    if by_label:
+        field, new = joined_as_given(field, lowest)
+    elif join:
+        field, new = joined_levels(field, _pairs_at_levels(field, a, b, table, size), lowest)
+    else:
+        return field
+    if (new != np.arange(len(new))).any():
+        for first in range(0, len(table.levels), size):
+            part = slice(first, first + size)
+            table.levels[part] = new[table.levels[part]]
+    return field
+
+
+def _pairs_at_levels(
+    field: Field, a: Codes, b: Codes, table: LevelTable, size: int
+) -> NDArray[np.float64]:
+    """Pairs of records at each level of a table."""
+    counts_a, counts_b = a.counts, b.counts
+    pairs = np.zeros(field.n_levels + 1)
+    if len(table.levels) < _COMPILED:
+        for rows, part in _entries(table, size):
+            times = counts_a[rows] * counts_b[table.indices[part]].astype(float)
+            pairs += np.bincount(table.levels[part], times, minlength=len(pairs))
+        return pairs
+    from bayeslink.kernels.scan import pairs_of_values
+
+    known = 0, 0, table.indptr, table.indices, table.levels, counts_a, counts_b
+    for first, last in slices(len(a.values)):
+        pairs += pairs_of_values(field.n_levels, first, last, *known).sum(0)
+    return pairs
+
+
+def _entries(table: LevelTable, size: int) -> Iterator[tuple[NDArray[np.int64], slice]]:
+    """Row of each entry, and where the entries are: about so many at a time, of whole rows."""
+    steps = np.arange(0, len(table.levels), size)
+    edges = np.append(np.searchsorted(table.indptr, steps, side="right") - 1, len(table.indptr) - 1)
+    for first, last in pairwise(np.unique(edges).tolist()):
+        lengths = np.diff(table.indptr[first : last + 1])
+        part = slice(int(table.indptr[first]), int(table.indptr[last]))
+        yield np.repeat(np.arange(first, last), lengths), part
 
 
 def _with_orders(field: Field, a: Records, b: Records) -> Field:

@@ -34,7 +34,7 @@ from bayeslink.errors import SettingsError
 from bayeslink.memory import Memory
 from bayeslink.threads import Workers, check, run_pieces, threads_of
 
-MAX_ENTRIES = 300_000_000  # of one table, 5 bytes each and as much again while it is put together
+MAX_ENTRIES = 600_000_000  # of one table, 5 bytes each and as much again while it is put together
 MAX_CALLS = 100_000_000  # of a custom function
 
 _ROWS = 1024  # values of A in a piece of work
@@ -419,6 +419,7 @@ def _range_plan(
     keys = keys[order]
     begin = np.searchsorted(keys, bounds[0], "left")
     counts = np.maximum(np.searchsorted(keys, bounds[1], "right") - begin, 0)
+    by_column = [np.ascontiguousarray(side.T) for side in (left, right)]  # quicker to take from
 
     def hits(first: int, last: int, limit: int) -> Hits:
         n = counts[first:last]
@@ -427,7 +428,11 @@ def _range_plan(
         if slips is not None:
             r, c = slips(first, last)
             rows, columns = np.append(rows, r), np.append(columns, c)
-        return _kept(rows, columns, levels_of_pairs(field, left[first + rows], right[columns]))
+        x, y = (
+            np.take(side, at, axis=-1).T
+            for side, at in zip(by_column, (first + rows, columns), strict=True)
+        )
+        return _kept(rows, columns, levels_of_pairs(field, x, y))
 
     edges = _edges((np.cumsum(counts + _SLIPS) - 1) // _CELLS)
     return _Plan(np.arange(len(left), dtype=np.int32), edges, hits)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from bayeslink.comparing.dictionaries import Codes, Dictionary
 from bayeslink.engines.tables import Tables
 from bayeslink.pairs.source import Floats, Ints
+from bayeslink.threads import slices
 
 Rows = NDArray[np.int32]
 
@@ -32,14 +34,14 @@ class Joins:
         self._dictionaries, self._tables, self._block_of = dictionaries, tables, block_of
         self._ranked = [np.argsort(keys, kind="stable").astype(np.int32) for keys in tie_keys]
         self._values: dict[int, list[tuple[Rows, Ints]]] = {}
-        self._entries: dict[tuple[int, int], tuple[Ints, Ints, Ints]] = {}
+        self._totals: dict[int, Ints] = {}
 
     def sizes(self, n_columns: int) -> Ints:
         """[field, level]: pairs of records, in scope or not; 0 for levels not in the tables."""
         out = np.zeros((len(self._dictionaries), n_columns), np.int64)
         for j, d in enumerate(self._dictionaries):
             for level in range(max(2, d.open + 1), d.field.n_levels + 1):
-                total = self._entries_at(j, level)[2]
+                total = self._total(j)[level]
                 out[j, level] = total[-1] if len(total) else 0
         return out
 
@@ -47,11 +49,14 @@ class Joins:
         """A pair for each row of `luck`; −1, −1 where it is not in scope."""
         if field < 0:
             return self._draw_any(luck)
-        x, y, total = self._entries_at(field, level)
+        from bayeslink.kernels.scan import value_passing
+
+        total = self._total(field)[level]
         target = (luck[:, 0] * total[-1]).astype(np.int64)
-        at = np.searchsorted(total, target, side="right")
+        x = np.searchsorted(total, target, side="right")
+        y = value_passing(x, target - np.append(0, total)[x], level, *self._table(field))
         rows = []
-        for side, (values, share) in enumerate(((x[at], luck[:, 1]), (y[at], luck[:, 2]))):
+        for side, (values, share) in enumerate(((x, luck[:, 1]), (y, luck[:, 2]))):
             records, start = self._records(field)[side]
             n = start[values + 1] - start[values]
             rows.append(records[start[values] + (share * n).astype(np.int64)])
@@ -79,18 +84,29 @@ class Joins:
             out.append(inside[np.argsort(block[inside], kind="stable")])
         return out
 
-    def _entries_at(self, field: int, level: int) -> tuple[Ints, Ints, Ints]:
-        """Value pairs at a level: values of A, of B, and pairs of records up to each."""
-        if (field, level) not in self._entries:
-            t, d = self._tables, self._dictionaries[field]
-            first, last = t.first_row[field], t.first_row[field + 1]
-            begin, end = int(t.indptr[first]), int(t.indptr[last])
-            at = np.flatnonzero(t.levels[begin:end] == level)
-            x = np.searchsorted(t.indptr[first : last + 1], at + begin, side="right") - 1
-            y = t.slots[begin:end][at].astype(np.int64) - t.base[field]
-            total = np.cumsum(d.a.counts[x] * d.b.counts[y])
-            self._entries[field, level] = x, y, total
-        return self._entries[field, level]
+    def _total(self, field: int) -> Ints:
+        """[level, value of A]: pairs of records at that level, of all values up to this one.
+
+        By value of A, not by value pair: there may be hundreds of millions of these.
+        """
+        from bayeslink.kernels.scan import pairs_of_values
+
+        if field not in self._totals:
+            n_levels = self._dictionaries[field].field.n_levels
+            table = self._table(field)
+            parts = [
+                pairs_of_values(n_levels, first, last, *table)
+                for first, last in slices(len(self._dictionaries[field].a.values))
+            ]
+            found = np.concatenate([np.zeros((0, n_levels + 1), np.int64), *parts])
+            self._totals[field] = np.ascontiguousarray(np.cumsum(found, axis=0).T)
+        return self._totals[field]
+
+    def _table(self, field: int) -> tuple[Any, ...]:
+        """The field's part of the level table, and how many records hold each value."""
+        t = self._tables
+        times = (np.diff(start) for _, start in self._records(field))
+        return int(t.first_row[field]), int(t.base[field]), t.indptr, t.slots, t.levels, *times
 
     def _records(self, field: int) -> list[tuple[Rows, Ints]]:
         """Records of A and of B by value, and where each value's begin."""

@@ -19,7 +19,9 @@ from bayeslink.pairs.source import Pairs
 from bayeslink.threads import Workers
 
 MAX_LISTED = 100_000_000  # pairs that a search lists before it gives up with advice
-MAX_VISITED = 2e10  # pairs that it looks at; the candidates among 10^12 take 4 × 10^9
+# Pairs that it looks at: so many, or so many for each record of either file, whichever is more.
+# The candidates among 10^12 take 4 × 10^9.
+MAX_VISITED, VISITED_A_RECORD = 2e10, 2e4
 _SORTED = 4_000_000  # pairs sorted at a time
 
 Found = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]  # rows of A, of B, levels
@@ -42,10 +44,11 @@ def find_above(
     caps = choose_caps(problem)
     joins = make_joins(problem, caps)
     plan = describe(problem, caps, joins)
-    if plan.expected > MAX_VISITED:
+    most_visited = max(MAX_VISITED, VISITED_A_RECORD * (len(tables.codes_a) + len(tables.codes_b)))
+    if plan.expected > most_visited:
         raise TooManyPairsError(
             f"to find the pairs with a weight above {problem.threshold:.3g}, about "
-            f"{plan.expected:.0e} would have to be looked at, and at most {MAX_VISITED:.0e} are: "
+            f"{plan.expected:.0e} would have to be looked at, and at most {most_visited:.0e} are: "
             "too many records have the same values. Add a field that tells people apart, or a "
             "blocking key."
         )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bayeslink.pairs.source import Floats, Ints
+from bayeslink.pairs.source import Floats
+from bayeslink.pairs.vectors import distinct_vectors
 
 PRESENT, MISSING, EITHER = 0, 1, 2
 _ALL_CLASSES = 11  # fields (and a flag) up to which every set of missing ones is its own class
@@ -34,7 +35,7 @@ class Unions:
 def missing_classes(missing: NDArray[np.bool_]) -> Classes:
     """Group records by the set of fields that they lack (`missing`: one row a record)."""
     n_fields = missing.shape[1]
-    first, of = _distinct_rows(missing.astype(np.int64))
+    _, first, of = distinct_vectors(missing[:, ::-1])
     states = missing[first].astype(np.int8)
     if n_fields > _ALL_CLASSES and len(first) > _MAX_CLASSES:
         common = np.argsort(-np.bincount(of), kind="stable")[:_MAX_CLASSES]
@@ -50,16 +51,6 @@ def join_classes(a: Classes, b: Classes, n_pairs: Floats) -> Unions:
     x, y = a.states[:, None, :], b.states[None, :, :]
     lacking = np.where((x == MISSING) | (y == MISSING), MISSING, np.maximum(x, y))
     states = lacking.reshape(-1, lacking.shape[2])
-    first, of = _distinct_rows(states.astype(np.int64))
+    _, first, of = distinct_vectors(states[:, ::-1])
     counts = np.bincount(of, n_pairs.ravel(), len(first)).astype(np.float64)
     return Unions(states[first], of.reshape(n_pairs.shape).astype(np.int32), counts)
-
-
-def _distinct_rows(rows: Ints) -> tuple[Ints, Ints]:
-    """Where each distinct row of small numbers (0 … 2) comes first, and the number of each row."""
-    first, of = np.zeros(0, np.int64), np.zeros(len(rows), np.int64)
-    for start in range(0, rows.shape[1], 16):
-        part = rows[:, start : start + 16]
-        code = of * 3**16 + part @ 3 ** np.arange(part.shape[1])
-        _, first, of = np.unique(code, return_index=True, return_inverse=True)
-    return first, of

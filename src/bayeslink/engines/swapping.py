@@ -79,6 +79,7 @@ class SwappedNames(HeldHere):
             for j, f in enumerate(inner.fields)
         )
         self.scope: Scope = inner.scope
+        self.memory = inner.memory
         self.tie_keys = inner.tie_keys
         self.kind, self.id_types = inner.kind, inner.id_types
         order = np.argsort(swaps.a.astype(np.int64) * self.n_b + swaps.b)

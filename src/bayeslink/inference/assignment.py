@@ -100,14 +100,15 @@ def assign(
 
 
 def _graph(a: Rows, b: Rows, scores: Floats, n_a: int) -> _Graph:
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(a, minlength=n_a))]).astype(np.int64)
     pair = (a.astype(np.int64) << 32) | b
     if (pair[1:] >= pair[:-1]).all():
         order = np.arange(len(pair))
     else:
         order = np.argsort(pair, kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(a, minlength=n_a))]).astype(np.int64)
-    rows, columns = (side[order].astype(np.int32) for side in (a, b))
-    return _Graph(order, indptr, rows, columns, np.asarray(scores[order], np.float64))
+        a, b, scores = a[order], b[order], scores[order]
+    rows, columns = (np.ascontiguousarray(side, np.int32) for side in (a, b))
+    return _Graph(order, indptr, rows, columns, np.ascontiguousarray(scores, np.float64))
 
 
 def _solve(graph: _Graph, match_a: Rows, match_b: Rows, price_a: Floats, price_b: Floats) -> None:

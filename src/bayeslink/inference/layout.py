@@ -35,6 +35,7 @@ class Layout:
     graph: Graph
     records: Records
     low: Pairs  # listed but not swept, by pattern
+    low_ends: NDArray[np.int32]  # their records, see `both_ends`
     low_start: Ints  # where each pattern's begin, and the end
     known: Ints  # links known to hold, by pattern
     candidate: Ints  # position in blocks.candidates of each edge
@@ -111,12 +112,14 @@ class Layout:
             edge_column=np.concatenate([filler, column_number]).astype(np.int32),
         )
         no_pair = np.zeros((1, patterns.shape[1]), np.uint8)
+        low = low.take(low_order)
         return cls(
             model=model,
             vectors=describe_vectors(structure, np.concatenate([no_pair, patterns])),
             graph=graph,
             records=_records(blocks, edges, graph.edge_pattern),
-            low=low.take(low_order),
+            low=low,
+            low_ends=both_ends(low, blocks.pairs.n_a),
             low_start=np.concatenate([[0], np.cumsum(low_counts)]),
             known=np.bincount(of_known, minlength=len(patterns) + 1),
             candidate=edges,

@@ -20,14 +20,16 @@ from bayeslink.inference.assignment import Assignment, assign
 from bayeslink.inference.dependence import Tree, learn_tree
 from bayeslink.inference.model import ByField, Parameters, other_counts, proportions
 from bayeslink.inference.priors import LinkCountPrior, LinkPrior, Overlap, Penalty
-from bayeslink.inference.rivals import Rivals, expected_above
+from bayeslink.inference.rivals import Rivals, expected_above, expected_by_weight
 from bayeslink.inference.structure import DEPENDENT, INDEPENDENT, Structure, checked_structure
+from bayeslink.memory import Memory
 from bayeslink.pairs.candidates import Candidates
 from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource, count_levels
 from bayeslink.pairs.tables import callers_table
 from bayeslink.shown import Shown
 
 _MAX_ITERATIONS = 200
+_MOST_AT_START = 20_000_000  # pairs above θ expected, beyond which a start is left out: too low a θ
 _CARRIED = 3  # modes of independent fields from which those of dependent ones are climbed to
 _STEPS = (-2.0, -1.0, -0.5, -0.25, 0.25, 0.5, 1.0, 2.0)  # in θ, to leave a mode for a better one
 
@@ -145,18 +147,18 @@ def fit_penalized(
     prior = _chosen_prior(theta, prior)
     problem = _Problem.of(pairs, prior)
     progress("maximising the penalized likelihood")
-    modes = [_climb(problem, parameters, first) for parameters, first in _starts(problem)]
+    modes = _climb_all(problem, _starts(problem))
     if structure == DEPENDENT:
-        modes = _distinct(modes)[:_CARRIED]
         problem, learned = _learn_structure(problem, modes[0])
-        modes = [
-            _climb(problem, problem.structure.mode(mode.linked), mode.theta)
-            for mode in (learned, *modes)
-        ]
+        carried = [learned, *modes[:_CARRIED]]
+        modes = _climb_all(
+            problem, [(problem.structure.mode(mode.linked), mode.theta) for mode in carried]
+        )
     best = None
-    while best is not (best := _distinct(modes)[0]):
+    while best is not (best := modes[0]):
         progress(f"maximising the penalized likelihood: {best.n_links:,} links")
-        modes += [_climb(problem, best.parameters, best.theta + step) for step in _STEPS]
+        starts = [(best.parameters, best.theta + step) for step in _STEPS]
+        modes = _climb_all(problem, starts, modes)
     return _best(problem, modes)
 
 
@@ -223,6 +225,33 @@ class _Problem:
                 "source of your own, check that they agree; otherwise please report this."
             )
         return objective
+
+
+def _climb_all(
+    problem: _Problem, starts: Sequence[tuple[Parameters, float | None]], modes: Sequence[Mode] = ()
+) -> list[Mode]:
+    """Distinct modes, best first: those there are and those climbed to from the starts."""
+    for parameters, theta in starts:
+        modes = _distinct([*modes, _at_rest(_climb(problem, parameters, theta))])
+    return list(modes)
+
+
+def _at_rest(mode: Mode) -> Mode:
+    """The mode, its large arrays in files where the memory budget has no room for them."""
+    memory = getattr(mode.pairs, "memory", None)
+    if not isinstance(memory, Memory):
+        return mode
+    linked, solved = mode.linked, mode.assignment
+    return replace(
+        mode,
+        linked=Pairs(*(memory.keep(part) for part in (linked.a, linked.b, linked.levels))),
+        assignment=replace(
+            solved,
+            chosen=memory.keep(solved.chosen),
+            price_a=memory.keep(solved.price_a),
+            price_b=memory.keep(solved.price_b),
+        ),
+    )
 
 
 def _climb(problem: _Problem, parameters: Parameters, theta: float | None) -> Mode:
@@ -294,7 +323,12 @@ def _starts(problem: _Problem) -> list[tuple[Parameters, float | None]]:
     if isinstance(problem.prior, Penalty):
         return [(usual, problem.prior.theta)]
     most = problem.pairs.scope.max_links
-    return [(usual, problem.link_prior.cost(int(share * most))) for share in (0.9, 0.5, 0.1, 0.01)]
+    costs = [problem.link_prior.cost(int(share * most)) for share in (0.9, 0.5, 0.1, 0.01)]
+    if problem.pairs.n_pairs > _MOST_AT_START:
+        w, n = expected_by_weight(problem.pairs, usual)
+        few = [cost for cost in costs if n[w > cost].sum() <= _MOST_AT_START]
+        costs = few or costs[-1:]
+    return [(usual, cost) for cost in costs]
 
 
 def _learn_structure(problem: _Problem, mode: Mode) -> tuple[_Problem, Mode]:
@@ -333,11 +367,18 @@ def _learn_tree(problem: _Problem, mode: Mode) -> Tree:
 
 def _distinct(modes: Sequence[Mode]) -> list[Mode]:
     """Modes with different links, best first."""
-    kept: dict[bytes, Mode] = {}
+    kept: list[Mode] = []
     for mode in sorted(modes, key=lambda mode: -mode.objective):
-        order = np.argsort(mode.linked.a)
-        kept.setdefault(mode.linked.a[order].tobytes() + mode.linked.b[order].tobytes(), mode)
-    return list(kept.values())
+        if not any(_same_links(mode, other) for other in kept):
+            kept.append(mode)
+    return kept
+
+
+def _same_links(x: Mode, y: Mode) -> bool:
+    return x.n_links == y.n_links and all(
+        np.array_equal(*sides)  # both rise by row of A
+        for sides in ((x.linked.a, y.linked.a), (x.linked.b, y.linked.b))
+    )
 
 
 def _best(problem: _Problem, modes: Sequence[Mode]) -> PenalizedFit:

@@ -25,6 +25,7 @@ from bayeslink.pairs.tables import block_column, callers_table, for_caller, pair
 from bayeslink.shown import Shown
 
 LEAST = 0.001  # probability from which a pair that is no candidate is told of in any case
+_NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +79,9 @@ def _others(blocks: Blocks, results: Sequence[Draws], low: Pairs) -> _Others:
     probability = np.bincount(which, np.concatenate(draws), len(number)) / n
     n_visits = np.bincount(which, np.concatenate(visits), len(number))
     error = probability * np.sqrt(2 / np.maximum(1, n_visits))
-    linked = [
-        np.append(low.take(places).numbered(n_b), numbers)
-        for r in results
-        for places, numbers in zip(r.kept_low, r.kept_far, strict=True)
-    ]
-    kept = np.unique(np.concatenate(linked)) if linked else np.zeros(0, np.int64)
+    places = np.unique(np.concatenate([_NONE, *(part for r in results for part in r.kept_low)]))
+    far = np.concatenate([_NONE, *(part for r in results for part in r.kept_far)])
+    kept = np.unique(np.append(low.take(places).numbered(n_b), far))
     keep = (probability >= LEAST) | np.isin(number, kept, assume_unique=True)
     pairs = found.take(first[keep])
     rest = float(probability[~keep].sum())
@@ -141,10 +139,23 @@ class Posterior(Shown):
         probability, error = np.empty((2, len(mean)))
         probability[candidate_of_edge], error[candidate_of_edge] = mean, np.sqrt(spread)
 
-        def positions(edges: NDArray[np.int32], places: Ints, numbers: Ints) -> NDArray[np.int32]:
-            more = np.append(low.take(places).numbered(blocks.pairs.n_b), numbers)
-            at = position[np.searchsorted(others.number, more)]
-            return np.append(candidate_of_edge[edges], at).astype(np.int32)
+        candidate = candidate_of_edge.astype(np.int32)
+
+        def positions(r: Draws) -> tuple[NDArray[np.int32], ...]:
+            """Candidates linked in each kept draw: of the edges, of the low pairs, of others."""
+            of_low = low.take(np.concatenate([_NONE, *r.kept_low])).numbered(blocks.pairs.n_b)
+            at_low, at_far = (
+                position[np.searchsorted(others.number, number)].astype(np.int32)
+                for number in (of_low, np.concatenate([_NONE, *r.kept_far]))
+            )
+            parts = [
+                np.split(at, np.cumsum([len(part) for part in kept])[:-1])
+                for at, kept in ((at_low, r.kept_low), (at_far, r.kept_far))
+            ]
+            return tuple(
+                np.concatenate([candidate[edges], *more])
+                for edges, *more in zip(r.kept, *parts, strict=True)
+            )
 
         return cls(
             blocks=with_others(blocks, others.pairs),
@@ -156,7 +167,7 @@ class Posterior(Shown):
             law=mean_law([r.law for r in results if r.law is not None]),
             probability=np.clip(np.append(probability, others.probability), 0.0, 1.0),
             error=np.append(error, others.error),
-            kept=tuple(tuple(map(positions, r.kept, r.kept_low, r.kept_far)) for r in results),
+            kept=tuple(positions(r) if r.kept else () for r in results),
             kept_every=kept_every,
             restricted=restricted,
             rest=others.rest,

@@ -242,7 +242,7 @@ class _Chain:
         return Unlisted(
             records=records._replace(taken=np.zeros(len(records.taken), np.bool_)),
             low=Low(
-                pairs=both_ends(low, pairs.n_a),
+                pairs=self.layout.low_ends,
                 start=self.layout.low_start,
                 cost=math.exp(min(max(self.blocks.theta, -LARGEST), LARGEST)),
                 most=max(200, len(self.graph.edge_pattern) // 4),

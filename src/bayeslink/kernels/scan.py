@@ -38,3 +38,38 @@ def level_counts(
         for b in range(start_b[k], start_b[k + 1]):
             in_b[codes_b[b, j]] = 0
     return counts
+
+
+_ENTRIES = "i8,i8,i8[::1],i4[::1],u1[::1],i8[::1],i8[::1]"
+
+
+@kernel(f"i8[:,::1](i8,i8,i8,{_ENTRIES})", rare=True)
+def pairs_of_values(
+    n_levels, first, last, first_row, base, indptr, slots, levels, times_a, times_b
+):  # fmt: skip
+    """[value of A, level]: pairs of records of the values first … last of a field with those of B.
+
+    `times` says how many records hold each value; `first_row` and `base` where the field begins.
+    """
+    counts = np.zeros((last - first, n_levels + 1), np.int64)
+    for x in range(first, last):
+        for p in range(indptr[first_row + x], indptr[first_row + x + 1]):
+            counts[x - first, levels[p]] += times_a[x] * times_b[slots[p] - base]
+    return counts
+
+
+@kernel(f"i8[::1](i8[::1],i8[::1],i8,{_ENTRIES})", rare=True)
+def value_passing(
+    values, most, level, first_row, base, indptr, slots, levels, times_a, times_b
+):  # fmt: skip
+    """The value of B at which pairs of a value of A at a level, added up, come to pass `most`."""
+    found = np.empty(len(values), np.int64)
+    for i in range(len(values)):
+        x, left = values[i], most[i]
+        for p in range(indptr[first_row + x], indptr[first_row + x + 1]):
+            if levels[p] == level:
+                found[i] = slots[p] - base
+                left -= times_a[x] * times_b[found[i]]
+                if left < 0:
+                    break
+    return found

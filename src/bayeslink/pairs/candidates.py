@@ -52,7 +52,7 @@ class Candidates:
         self._few_patterns = bool(np.prod([k + 1.0 for k in self._n_levels]) <= _GRID)
         self._pairs: Pairs | None = None
         self._vectors: NDArray[np.uint8] = np.zeros((0, 0), np.uint8)
-        self._vector: Ints = np.zeros(0, np.int64)  # of each pair
+        self._vector: NDArray[np.int32] = np.zeros(0, np.int32)  # of each pair
         self._bound: Floats = np.zeros((0, 0))
         self._listed_to = np.inf
 
@@ -61,11 +61,13 @@ class Candidates:
         pairs = self._pairs
         if pairs is None or not self._covers(weighing, threshold):
             self._pairs = None  # the old list makes room for the new one
+            self._vector = np.zeros(0, np.int32)
             self._pairs = pairs = self._list(weighing, threshold)
-            self._vectors, _, self._vector = distinct_vectors(pairs.levels)
-        w = weighing.weight_of(self._vectors)[self._vector]
-        keep = np.flatnonzero(w > threshold)
-        return pairs.take(keep), w[keep]
+            self._vectors, _, vector = distinct_vectors(pairs.levels)
+            self._vector = vector.astype(np.int32)
+        w = weighing.weight_of(self._vectors)
+        keep = np.flatnonzero((w > threshold)[self._vector])
+        return pairs.take(keep), w[self._vector[keep]]
 
     def _list(self, weighing: Weighing, threshold: float) -> Pairs:
         """List pairs, with less slack where the list would be too long; the result is the same."""

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bayeslink as bl
-from bayeslink.comparing import level_tables
+from bayeslink.comparing import dates, level_tables
 from bayeslink.comparing.comparisons import level_matrix
 from bayeslink.comparing.dictionaries import build_dictionary
 from bayeslink.comparing.from_data import FEWEST, joined_levels, settled
@@ -295,3 +295,12 @@ def test_several_columns_are_one_text():
     d = build_dictionary(bl.name("n", columns=(("first", "last"), "full")), a, b)
     assert d.a.values == d.b.values == ["ann lee"]
     assert d.a.n_missing == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["1980-02-31", "1980-2-3", "0000-00-00", "1980-00-00", "9999-99-99", "1980-12-31"]
+)
+@pytest.mark.parametrize("order", dates.ORDERS)
+def test_the_short_way_of_reading_a_date_is_the_long_one(text, order):
+    told = dates.read_date(text, order, None, dates.ALL_DAYS)
+    assert told == dates.read_date(f"{text} 00:00", order, None, dates.ALL_DAYS)

@@ -199,3 +199,21 @@ def test_arguments(pairs):
         bl.penalty_path(pairs, [1.0, np.nan])
     assert bl.fit_penalized(pairs, theta=5.0).m["gname"].shape == (4,)
     assert bl.fit_penalized(pairs, theta=5.0).m[2].shape == (2,)
+
+
+def test_a_start_that_would_list_too_many_pairs_is_left_out(monkeypatch):
+    """The lowest cost of a link first; where all are too low, the highest is kept."""
+    made = bl.simulate(200, overlap=0.5, errors=1, seed=2)
+    fields = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("dob")]
+    pairs = bl.compare(made.a, made.b, fields)
+    problem = penalized._Problem.of(pairs, bl.Overlap())
+    costs = [cost for _, cost in penalized._starts(problem)]
+    usual = penalized._starts(problem)[0][0]
+    expected = [penalized.expected_above(pairs, usual, cost) for cost in costs]
+    assert len(costs) == 4
+    assert expected == sorted(expected, reverse=True)
+    monkeypatch.setattr(penalized, "_MOST_AT_START", expected[1])
+    assert [cost for _, cost in penalized._starts(problem)] == costs[1:]
+    monkeypatch.setattr(penalized, "_MOST_AT_START", -1)
+    assert [cost for _, cost in penalized._starts(problem)] == costs[-1:]
+    assert bl.fit_penalized(pairs).n_links > 50
