@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import bayeslink as bl
 from bayeslink.cli import main
+from bayeslink.results.models import model_of
 
 FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("occup"), bl.date("dob")]
 FEW = {"draws": 100, "tune": 50, "chains": 2}
@@ -82,6 +83,16 @@ def test_a_model_of_other_fields_is_refused(parts, run):
     for wrong in ({}, "nowhere.json", 3):
         with pytest.raises(bl.InputError, match="model"):
             bl.link(parts[0], parts[2], model=wrong)
+
+
+def test_a_damaged_model_is_refused(parts, run):
+    whole = json.dumps(model_of(run), default=np.generic.item)
+    for key, value in (("settings", 3), ("settings", {}), ("m", [1]), ("u", "x"), ("levels", None),
+                       ("m", [0, 0, 0, 0]), ("links_at_level", [-1] * 4)):  # fmt: skip
+        damaged = json.loads(whole)
+        damaged["fields"][0][key] = value
+        with pytest.raises(bl.InputError, match=rf"fields\[0\]\.{key}"):
+            bl.link(*parts[:2], model=damaged)
 
 
 def test_a_batch_is_linked_to_what_is_left_of_a(parts, run, files):
