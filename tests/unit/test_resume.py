@@ -24,8 +24,9 @@ ON = ["--on", "gname:levenshtein", "--on", "fname:levenshtein", "--on", "sex", "
 SHORT = ["--draws", "60", "--tune", "60", "--chains", "2"]
 # The command line with a checkpoint at every turn, killed at the save of the given number:
 # before it, within it (some bytes are written) or after it; or when the result is put in place.
+# A run that is not killed says on its last line how many checkpoints it has written.
 DRIVER = """
-import os, signal, sys
+import atexit, os, signal, sys
 from bayeslink import checkpoints, cli
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.results import claim
@@ -33,6 +34,7 @@ from bayeslink.results import claim
 moment, number, *words = sys.argv[1:]
 checkpoints.EVERY = 1e9 if moment == "never" else 0.0
 count = 0
+atexit.register(lambda: sys.stderr.write(f"{count}"))
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
@@ -115,30 +117,39 @@ def test_39_a_killed_run_goes_on_to_the_same_bytes(folder, moment, number):
 @pytest.mark.verify
 def test_39_many_kills(folder):
     rng = random.Random(1)
+    began = time.monotonic()
+    words = ["link", "files/a.csv", "files/b.csv", *ON, *SHORT, "-o", "counted"]
+    counted = drive(folder, "not at all", 0, *words)
+    whole, saves = time.monotonic() - began, int(counted.stderr.splitlines()[-1])
+    assert content(folder / "counted") == content(folder / "whole")
     for k in range(14):
-        kill_and_resume(folder, rng.choice(["before", "after"]), rng.randint(1, 120), f"o{k}")
+        kill_and_resume(folder, rng.choice(["before", "after"]), rng.randint(1, saves), f"o{k}")
     for k in range(12):
-        kill_and_resume(folder, "within", rng.randint(1, 120), f"w{k}")
+        kill_and_resume(folder, "within", rng.randint(1, saves), f"w{k}")
     for k in range(12):
         moment = ["before the rename", "after the rename"][k % 2]
         kill_and_resume(folder, moment, 0, f"r{k}")
-    for k in range(14):
-        kill_by_the_clock(folder, rng.uniform(0.2, 6.0), f"c{k}")
+    killed = 0
+    while killed < 14:
+        killed += kill_by_the_clock(folder, rng.uniform(0.05, 0.95) * whole, f"c{killed}")
 
 
 def kill_by_the_clock(folder, seconds, name):
+    """Whether the run was still at work when it was killed."""
     words = ["link", "files/a.csv", "files/b.csv", *ON, *SHORT, "-o", name]
     command = [sys.executable, "-c", DRIVER, "by the clock", "0", *words]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
     time.sleep(seconds)
     process.kill()
-    process.wait()
+    killed = process.wait() == -signal.SIGKILL
     if not (folder / name).exists():
         begun = (folder / f".{name}.unfinished" / "checkpoints" / "bound.json").exists()
         again = ["resume", name] if begun else words
         done = drive(folder, "never", 0, *again)
         assert done.returncode == 0, done.stderr
     assert content(folder / name) == content(folder / "whole")
+    shutil.rmtree(folder / name)
+    return killed
 
 
 @pytest.fixture
