@@ -17,8 +17,9 @@ import bayeslink as bl
 from bayeslink import checkpoints
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.cli import main
+from bayeslink.comparing import dictionaries
 from bayeslink.engines import local
-from bayeslink.inference import posthoc
+from bayeslink.inference import penalized, posthoc
 
 ON = ["--on", "gname:levenshtein", "--on", "fname:levenshtein", "--on", "sex", "--on", "occup"]
 SHORT = ["--draws", "60", "--tune", "60", "--chains", "2"]
@@ -202,6 +203,35 @@ def test_36_inputs_or_settings_that_changed_are_refused(folder, tmp_path, interr
     assert resume(out)[0] == 3  # nothing is left to go on with
 
 
+@pytest.mark.verify
+def test_37_a_run_with_damaged_checkpoints_goes_on_from_what_is_whole(folder, tmp_path, interrupt):
+    out, rng = tmp_path / "out", random.Random(2)
+    assert interrupt(60, *link_words(folder, out)).exit_code == 130
+    left = tmp_path / ".out.unfinished"
+    shutil.copytree(left, tmp_path / "kept")
+    assert resume(out)[0] == 0
+    whole = content(out)
+    for name in ("draws", "links", "pairs", "link_draws"):
+        assert whole[f"{name}.parquet"] == (folder / "whole" / f"{name}.parquet").read_bytes()
+    shutil.rmtree(out)
+    shutil.copytree(tmp_path / "kept", left)
+    for _ in range(20):
+        path = rng.choice(sorted((left / "checkpoints").glob("*.*")))
+        damaged = bytearray(path.read_bytes())
+        if rng.random() < 0.5:
+            damaged = damaged[: rng.randrange(len(damaged))]
+        else:
+            damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+        path.write_bytes(damaged)
+        code, told = resume(out)
+        assert code in (0, 3), told
+        if code == 0:
+            assert content(out) == whole
+            shutil.rmtree(out)
+        shutil.rmtree(left, ignore_errors=True)
+        shutil.copytree(tmp_path / "kept", left)
+
+
 def test_a_new_start_does_not_use_what_was_left(folder, tmp_path, interrupt):
     assert interrupt(40, *link_words(folder, tmp_path / "out")).exit_code == 130
     assert (tmp_path / ".out.unfinished" / "checkpoints" / "chain-0.now").exists()
@@ -229,7 +259,7 @@ def test_a_search_is_not_done_again(folder, tmp_path, interrupt, monkeypatch):
     monkeypatch.setattr(posthoc, "LISTED", 0)  # few enough pairs to be listed outright, else
     words = link_words(folder, tmp_path / "whole")
     assert CliRunner().invoke(main, [*map(str, words)]).exit_code == 0
-    assert interrupt(20, *link_words(folder, tmp_path / "out")).exit_code == 130
+    assert interrupt(60, *link_words(folder, tmp_path / "out")).exit_code == 130
     left = tmp_path / ".out.unfinished" / "checkpoints"
     assert len([*left.glob("search-*.now")]) >= 2
 
@@ -240,6 +270,39 @@ def test_a_search_is_not_done_again(folder, tmp_path, interrupt, monkeypatch):
         patch.setattr(local, "find_above", fail)
         assert resume(tmp_path / "out")[0] == 0
     assert content(tmp_path / "out") == content(tmp_path / "whole")
+
+
+def test_level_tables_and_the_fit_are_not_made_again(folder, tmp_path, interrupt, monkeypatch):
+    assert (
+        CliRunner().invoke(main, [*map(str, link_words(folder, tmp_path / "whole"))]).exit_code == 0
+    )
+    assert interrupt(100, *link_words(folder, tmp_path / "out")).exit_code == 130
+    left = tmp_path / ".out.unfinished" / "checkpoints"
+    assert len([*left.glob("table-*.now")]) == 4
+    assert (left / "chain-0.now").exists()
+
+    def fail(*_, **__):
+        raise AssertionError("made again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(dictionaries, "level_table", fail)
+        patch.setattr(penalized, "_climb", fail)
+        code, told = resume(tmp_path / "out")
+        assert code == 0, told
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("structure", ["dependent", "independent"])
+def test_a_fit_goes_on_from_any_of_its_climbs(folder, tmp_path, interrupt, structure):
+    """Its modes, and the search it did last, are those of a fit never interrupted."""
+    more = ["--point", "--structure", structure]
+    words = link_words(folder, tmp_path / "whole", *more)
+    assert CliRunner().invoke(main, [*map(str, words)]).exit_code == 0
+    for number in (5, 9, 14):
+        out = tmp_path / f"out{number}"
+        assert interrupt(number, *link_words(folder, out, *more)).exit_code == 130
+        assert resume(out)[0] == 0
+        assert content(out) == content(tmp_path / "whole")
 
 
 # --- the files ----------------------------------------------------------------------------------

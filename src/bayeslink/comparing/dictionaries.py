@@ -9,9 +9,12 @@ from a clock, so that it is the same every time.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing import level_tables
 from bayeslink.comparing.comparisons import (
     JOIN,
@@ -48,6 +52,7 @@ UNREADABLE = 0.2  # share of the dates that there are, above which a date field 
 MAX_SECONDS = 300.0  # of one CPU, by estimate, for one table
 _SAMPLE_SECONDS = 5.0  # for the sample that says how large a table would be
 _SAMPLE = 256  # values in it
+_WRITTEN = 20_000_000  # entries of a table that is written down; larger ones are made again
 # Rough times, in seconds, for one value pair: of texts, by the cells of their table of distances
 # that are worked out before most pairs are given up, in those compared by bits and in longer ones;
 # of sets of words; of texts by likeness; of a call.
@@ -84,14 +89,20 @@ NO_TABLE = LevelTable(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, 
 
 
 def build_dictionary(
-    field: Field, a: Records, b: Records, threads: int = 1, memory: Memory | None = None
+    field: Field,
+    a: Records,
+    b: Records,
+    threads: int = 1,
+    memory: Memory | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> Dictionary:
     """Distinct values of `field` in both files and their level table."""
     if field.kind == "date":
         field = _with_orders(field, a, b)
     codes_a, codes_b = encode(field, a, 0), encode(field, b, 1)
     field = settled(field, codes_a, codes_b)
-    table, open_levels = _affordable_table(field, codes_a.values, codes_b.values, threads, memory)
+    make = partial(_affordable_table, field, codes_a.values, codes_b.values, threads, memory)
+    table, open_levels = make() if checkpoints is None else _remembered(field, checkpoints, make)
     by_label = "m_prior" in field.options or "u_prior" in field.options
     if field.bands or by_label or field.options.get("join"):
         rows = np.repeat(np.arange(len(codes_a.values)), np.diff(table.indptr))
@@ -241,6 +252,21 @@ def split_by_frequency(
     for band in field.bands:
         levels[top] += share <= band
     return levels
+
+
+def _remembered(
+    field: Field, checkpoints: Checkpoints, make: Callable[[], tuple[LevelTable, int]]
+) -> tuple[LevelTable, int]:
+    """A table that took long, written down, so that a run that goes on need not make it again."""
+    name = f"table-{sha256(field.name.encode()).hexdigest()[:24]}"
+    if (found := checkpoints.load(name)) is not None:
+        return LevelTable(found["indptr"], found["indices"], found["levels"]), int(found["open"])
+    began = time.monotonic()
+    table, open_levels = make()
+    if checkpoints.due(began) and len(table.levels) <= _WRITTEN:
+        parts = {key: getattr(table, key) for key in ("indptr", "indices", "levels")}
+        checkpoints.save(name, {**parts, "open": np.array(open_levels)})
+    return table, open_levels
 
 
 # --- tables that would be too large ---------------------------------------------------------------

@@ -32,6 +32,7 @@ from bayeslink.inference.structure import DEPENDENT, INDEPENDENT
 from bayeslink.judging.judgements import LINK, NONLINK
 from bayeslink.judging.labels import known_pairs, with_verdict
 from bayeslink.kernels import SOURCES
+from bayeslink.linking.fit_journal import FitJournal
 from bayeslink.linking.run import Run
 from bayeslink.memory import parse_memory
 from bayeslink.pairs.source import PairSource
@@ -180,7 +181,10 @@ def link(
         )
     restricted = restricted or isinstance(pairs, ChosenPairs)  # no other pair may link
     with clock("fit"):
-        fit = fit_penalized(pairs, prior=prior, structure=structure, progress=progress)
+        journal = None if checkpoints is None else FitJournal(checkpoints, pairs)
+        fit = fit_penalized(
+            pairs, prior=prior, structure=structure, progress=progress, journal=journal
+        )
         plan = pairs.describe().plan
     settings = {
         "a": str(a) if is_path(a) else None,
