@@ -778,7 +778,7 @@ def _link_batch(
         raise SettingsError("usage: bayeslink link --update RUN B_NEW -o OUT")
     with _progress() as progress:
         from bayeslink.linking.opening import open_run
-        from bayeslink.linking.updating import told
+        from bayeslink.linking.updating import in_doubt, told
         from bayeslink.linking.updating import update as link_batch
         from bayeslink.results.claim import claim
 
@@ -790,7 +790,8 @@ def _link_batch(
             run = link_batch(before, flags["a"], progress=progress, **chosen)
             run.save(output, force=force, shared=shared, keep_inputs=True)
     if as_json:
-        _print_json({**run.summary(), "earlier_links": before.n_links})
+        held = {"earlier_links": before.n_links, "earlier_links_in_doubt": in_doubt(before)}
+        _print_json({**run.summary(), **held})
         return
     _print_summary(run, Path(output))
     _tell(f"\nWhat the batch changed:\n{told(before, run)}")
