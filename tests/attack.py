@@ -26,7 +26,7 @@ from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.review.desk import Desk
 
 SECRET = "SECRETNAME"
-FIELDS = ("--on", "gname:levenshtein", "--on", "dob:date", "--on", "sex")
+FIELDS = ("--on", "gname:levenshtein", "--on", "dob:date", "--on", "sex:exact")
 FINE = (0, 2, 3, 4)
 
 

@@ -21,7 +21,16 @@ from bayeslink.comparing import dictionaries
 from bayeslink.engines import local
 from bayeslink.inference import penalized, posthoc
 
-ON = ["--on", "gname:levenshtein", "--on", "fname:levenshtein", "--on", "sex", "--on", "occup"]
+ON = [
+    "--on",
+    "gname:levenshtein",
+    "--on",
+    "fname:levenshtein",
+    "--on",
+    "sex:exact",
+    "--on",
+    "occup:exact",
+]
 SHORT = ["--draws", "60", "--tune", "60", "--chains", "2"]
 # The command line with a checkpoint at every turn, killed at the save of the given number:
 # before it, within it (some bytes are written) or after it; or when the result is put in place.
