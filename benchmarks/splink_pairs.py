@@ -94,9 +94,10 @@ def predicted(folder: str) -> tuple[Any, str, Any, tuple[Any, Any]]:
     place, connection = ROOT / "truth" / folder, duckdb.connect()
     database, tables, ids = DuckDBAPI(connection), [], []
     for side in "ab":
-        more = f", {_BORN[side]}" if folder == "pp_census_ssa" else ""
+        columns = f"first_name, last_name, sex, {_BORN[side]}"  # which both files have
+        columns = columns if folder == "pp_census_ssa" else "* exclude (id)"
         read = f"read_csv('{place / side}.csv.gz', all_varchar = true)"
-        rows = connection.sql(f"select * exclude (id), id as unique_id{more} from {read}")
+        rows = connection.sql(f"select id as unique_id, {columns} from {read}")
         ids.append(rows.to_arrow_table()["unique_id"])
         tables.append(database.register(rows, dataset_display_name=side))
     truth = read_truth(place / "truth.csv.gz")
