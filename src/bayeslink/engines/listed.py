@@ -37,8 +37,8 @@ from bayeslink.pairs.vectors import distinct_vectors
 LABELS = ("A", "B")
 _CHOSEN = (
     "how often values agree by chance (u) was learned from the pairs given. If blocking rules "
-    "chose them for agreeing, it comes out far too high, and the links may be badly wrong: give u, or "
-    "Splink's trained model.",
+    "chose them for agreeing, it comes out far too high, and the links may be badly wrong: give "
+    "u, or Splink's trained model.",
 )
 
 
