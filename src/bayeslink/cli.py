@@ -188,9 +188,9 @@ def init(a: str, b: str, output: Path, force: bool, as_json: bool, **flags: Any)
 @click.option(
     "--on",
     multiple=True,
-    metavar="COLUMN:COMPARISON[:SETTING=VALUE]",
+    metavar="COLUMN[:COMPARISON[:SETTING=VALUE]]",
     help="A field to compare, such as surname:name or dob=born:date; see `bayeslink comparisons`. "
-    "[chosen from the files]",
+    "Of a column alone, how is chosen from its values. [all chosen from the files]",
 )
 @click.option(
     "--block",
