@@ -19,6 +19,7 @@ lint: $(STAMP)
 
 verify: $(STAMP)
 	$(BIN)/pytest -n 2 --dist loadgroup -m verify
+	$(BIN)/python benchmarks/hashes.py --check
 	$(BIN)/python benchmarks/supply_chain.py
 
 bench: $(STAMP)

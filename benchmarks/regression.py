@@ -1,4 +1,4 @@
-"""Coverage of a regression on linked data: pooled over draws, naive, and with the true links.
+"""Coverage of a regression on linked data: on expected values, pooled over draws, naive and true.
 
     python benchmarks/regression.py 200
 
@@ -52,12 +52,20 @@ def analysed(seed):
     pooled = bl.pool(
         [slope(joined)[:2] for joined in run.joined_draws(20)], complete_df=run.n_links - 2
     )
-    return interval(true), interval(run.joined()), (pooled.estimate, pooled.low, pooled.high)
+    pooled = (pooled.estimate, pooled.low, pooled.high)
+    return interval(true), interval(run.joined()), pooled, robust(bl.expected(run, "x"))
 
 
-def main(times):
-    found = np.array([analysed(seed) for seed in range(1, times + 1)])
-    for k, name in enumerate(("true links", "naive", "pooled")):
+def robust(table):
+    """On expected values: errors are larger where the link is in doubt."""
+    x, y = (table[name].to_numpy() for name in "xy")
+    fit = sm.OLS(y, sm.add_constant(x)).fit(cov_type="HC3", use_t=True)
+    return fit.params[1], *fit.conf_int()[1]
+
+
+def main(times, first=1):
+    found = np.array([analysed(seed) for seed in range(first, first + times)])
+    for k, name in enumerate(("true links", "naive", "pooled", "expected")):
         estimate, low, high = found[:, k].T
         covers = ((low <= 2) & (high >= 2)).mean()
         print(f"{name:10}  slope {estimate.mean():.3f}  covers {covers:.1%}  "
@@ -65,4 +73,4 @@ def main(times):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
+    main(*map(int, sys.argv[1:]) if len(sys.argv) > 1 else [200])

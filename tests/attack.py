@@ -10,8 +10,11 @@ import io
 import json
 import random
 import shutil
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,14 +22,33 @@ from click.testing import CliRunner
 
 import bayeslink as bl
 from bayeslink.cli import main
+from bayeslink.judging.judgements import FILE, Judgements
+from bayeslink.review.desk import Desk
 
 SECRET = "SECRETNAME"
-FIELDS = ("--on", "gname:levenshtein", "--on", "dob:date", "--on", "sex")
+FIELDS = ("--on", "gname:levenshtein", "--on", "dob:date", "--on", "sex:exact")
 FINE = (0, 2, 3, 4)
 
 
 def call(*words):
-    return CliRunner().invoke(main, [*map(str, words)])
+    with mock.patch("bayeslink.review.server.serve", look_at_every_case):
+        return CliRunner().invoke(main, [*map(str, words)])
+
+
+def look_at_every_case(material, *, ready, **_):
+    """In place of the review server: all that its page would ask for, and one judgement."""
+    with (
+        closing(Judgements(material.folder / FILE)) as judgements,
+        closing(Desk(material, judgements)) as desk,
+    ):
+        seen = [desk.state("r"), desk.overview("r"), desk.next("open", "r")]
+        for key in map(str, range(1, len(material.cases) + 1)):
+            case = desk.case(key, "r")
+            seen += [case, desk.evidence(key)]
+        if len(material.cases):
+            desk.judge(key, case["version"], "r", ["unsure"] * len(case["verdicts"]))
+        json.dumps(seen, allow_nan=False)
+        ready("there", "there")
 
 
 def held(result, *secrets):
@@ -139,6 +161,10 @@ def commands(out, truth):
         "evaluate": ("evaluate", out, "--truth", truth),
         "evaluate --labels": ("evaluate", out, "--labels"),
         "review --plan": ("review", out, "--plan"),
+        "review": ("review", out, "--no-browser"),
+        "join": ("join", out, "--how", "outer", "-o", out.with_name("joined.csv")),
+        "link --model": ("link", *(out.with_name("files") / f"{side}.csv" for side in "ab"),
+                         "--model", out, "--point", "-o", out.with_name("again")),
         "link --labels": ("link", "--config", out / "link.toml", "--labels", out, "-o",
                           out.with_name("again")),
     }  # fmt: skip
@@ -153,8 +179,6 @@ def make_run(folder: Path) -> tuple[Path, Path]:
     run = bl.link(*paths, fields, draws=30, tune=10, chains=2)
     run.save(folder / "whole")
     sample = bl.draw_sample(folder / "whole", 10)
-    from bayeslink.judging.judgements import FILE, Judgements
-
     with Judgements(folder / "whole" / FILE) as judgements:
         for k, pair in enumerate(sample.pairs):
             verdict = "link" if sample.strata[sample.stratum[k]].linked else "nonlink"
@@ -237,9 +261,6 @@ def _edit_json(path, rng):
 
 
 def _edit_sqlite(path, rng):
-    import sqlite3
-    from contextlib import closing
-
     statement = rng.choice(
         [
             "DROP TABLE verdict",
@@ -275,4 +296,5 @@ def attack_directories(folder: Path, n: int, seed: int) -> Counter[str]:
                 raise AssertionError(f"{name} after {done}: {error}") from error
             for made in (out, folder / "again"):
                 shutil.rmtree(made, ignore_errors=True)
+            (folder / "joined.csv").unlink(missing_ok=True)
     return codes

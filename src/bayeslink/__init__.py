@@ -56,6 +56,7 @@ _PUBLIC = {
     "changes": "results.changes",
     "coverage": "results.analyses",
     "cross_table": "results.analyses",
+    "expected": "results.analyses",
     "export_labels": "judging.labels",
     "read_labels": "judging.labels",
     "compare": "engines.compare",
@@ -132,7 +133,7 @@ if TYPE_CHECKING:
     from bayeslink.linking.link import link
     from bayeslink.linking.opening import open_run, relink
     from bayeslink.linking.updating import update
-    from bayeslink.results.analyses import coverage, cross_table
+    from bayeslink.results.analyses import coverage, cross_table, expected
     from bayeslink.results.audit import evaluate_sample
     from bayeslink.results.audit_plan import plan_sample
     from bayeslink.results.audit_sample import draw_sample

@@ -63,9 +63,9 @@ def test_copying_works_or_is_refused_with_the_way_out(run, files):
     assert copy.copy(run).table is run.table
 
 
-def test_a_column_in_place_of_a_field_says_what_a_field_is(files):
+def test_compare_says_what_a_field_is_where_a_column_is_given(files):
     with pytest.raises(bl.SettingsError, match=r"levenshtein\('gname'\)"):
-        bl.link(files.a, files.b, ["gname"])
+        bl.compare(files.a, files.b, ["gname"])
 
 
 def test_every_public_name_is_documented():

@@ -183,10 +183,10 @@ def test_19_date_of_unknown_form(side, write, files, tmp_path):
     iso = text([("x", "a", "1980-02-01"), ("y", "b", "1981-02-01")])
     good_one, bad = write("iso.csv", iso), write("bad.csv", iso + f"z,c,{secret}\n")
     pair = (bad, good_one) if side == "A" else (good_one, bad)
-    on = ("--on", "name", "--on", "year:date")
+    on = ("--on", "name:exact", "--on", "year:date")
     says = ["bad.csv", "which number is the day", "'year'", "--on year:date:format=%d/%m/%Y"]
     rejected(3, tmp_path, *pair, *on, "-o", tmp_path / "out", says=says, secret=secret)
-    dated = ("--on", "name", "--on", "year:date:format=%d/%m/%Y")
+    dated = ("--on", "name:exact", "--on", "year:date:format=%d/%m/%Y")
     both = write("said.csv", text([("x", "a", "01/02/1980"), ("y", "b", "31/03/1981")]))
     assert linked(both, both, on=dated).counted("invalid", "year") == [0, 0]
 
@@ -362,11 +362,11 @@ def test_16_leading_zero_far_into_the_file(write):
 def test_17_words_that_look_like_nothing_are_text(write):
     words = ["Null", "NA", "None", "True", "nan", "NULL?", "-", "N/A", "inf", "#N/A", "false"]
     sides = [write(f"{s}.csv", text([(f"{s}{w}", w, "1") for w in words])) for s in "ab"]
-    out = linked(*sides, on=("--on", "name"))
+    out = linked(*sides, on=("--on", "name:exact"))
     assert out.pairs == {(f"a{w}", f"b{w}") for w in words}
     assert out.counted("missing", "name") == [0, 0]
     declared = ("--missing", "NA", "--missing", "Null", "--theta", 1, "--force")
-    told = linked(*sides, *declared, on=("--on", "name"))
+    told = linked(*sides, *declared, on=("--on", "name:exact"))
     assert told.pairs == {(f"a{w}", f"b{w}") for w in words[2:]}
     assert told.counted("missing", "name") == [2, 2]
     frames = [pd.DataFrame({"id": words, "name": words}) for _ in "ab"]
@@ -408,7 +408,7 @@ def test_20_a_date_that_does_not_exist_is_compared_digit_by_digit(write):
     rows = [(f"{k}", name, f"1980-02-{k + 1:02}") for k, name in enumerate(NAMES)]
     odd = [*rows[:-1], (rows[-1][0], rows[-1][1], "1980-02-32")]
     out = linked(write("a.csv", text(odd)), write("b.csv", text(rows)),
-                 on=("--on", "name", "--on", "year:date:cuts=0,30"))  # fmt: skip
+                 on=("--on", "name:exact", "--on", "year:date:cuts=0,30"))  # fmt: skip
     assert out.counted("invalid", "year") == [0, 0]
     assert out.level("year", rows[-1][0]) == 3  # one digit wrong
 
@@ -416,15 +416,15 @@ def test_20_a_date_that_does_not_exist_is_compared_digit_by_digit(write):
 def test_21_composed_and_decomposed(write):
     a = write("a.csv", good("a", [("a12", "Jos\u00e9", "1980")]))
     b = write("b.csv", good("b", [("b12", "Jose\u0301", "1980")]))
-    assert linked(a, b, on=("--on", "name", "--on", "year")).level("name", "a12") == 2
-    as_is = linked(a, b, "--force", on=("--on", "name:exact:normalise=", "--on", "year"))
+    assert linked(a, b, on=("--on", "name:exact", "--on", "year:exact")).level("name", "a12") == 2
+    as_is = linked(a, b, "--force", on=("--on", "name:exact:normalise=", "--on", "year:exact"))
     assert as_is.level("name", "a12") == 1
 
 
 def test_22_invisible_characters_and_homoglyphs_are_kept(write):
     odd = ["anna", "an\u200bna", "\u200fanna", "\u0430nna", "anna\u2060", "\u202eanna"]
     sides = [write(f"{s}.csv", text([(f"{s}{w}", w, "1") for w in odd])) for s in "ab"]
-    out = linked(*sides, on=("--on", "name"))
+    out = linked(*sides, on=("--on", "name:exact"))
     assert out.pairs == {(f"a{w}", f"b{w}") for w in odd}
     assert out.counted("distinct", "name") == [len(odd)] * 2
 
@@ -436,7 +436,7 @@ def test_33_typed_parquet_columns_are_cast(write, tmp_path):
     paid = pa.array(map(Decimal, money), pa.decimal128(20, 2))
     typed = pa.table(frame("b", born=pa.array(days, pa.timestamp("ns")), paid=paid, code=paid))
     pq.write_table(typed, tmp_path / "b.parquet")
-    on = ("--on", "name", "--on", "born:date:cuts=0,30", "--on", "paid:numeric:cuts=0,1",
+    on = ("--on", "name:exact", "--on", "born:date:cuts=0,30", "--on", "paid:numeric:cuts=0,1",
           "--on", "code:exact")  # fmt: skip
     out = linked(write("a.csv", plain.to_csv(index=False)), tmp_path / "b.parquet", on=on)
     assert out.pairs == EVERYONE
@@ -543,7 +543,7 @@ def test_28_field_all_missing_counts_for_nothing(who, structure, write):
     assert set(out.table["gamma_gone"].to_pylist()) == {0}
     assert all(map(math.isfinite, out.weights))
     assert "'gone' is missing in every record" in out.message
-    alone = linked(*sides, "--force", on=("--on", "gone"))
+    alone = linked(*sides, "--force", on=("--on", "gone:exact"))
     assert (alone.pairs, all(map(math.isfinite, alone.weights))) == (set(), True)
 
 

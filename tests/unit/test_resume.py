@@ -17,15 +17,26 @@ import bayeslink as bl
 from bayeslink import checkpoints
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.cli import main
+from bayeslink.comparing import dictionaries
 from bayeslink.engines import local
-from bayeslink.inference import posthoc
+from bayeslink.inference import penalized, posthoc
 
-ON = ["--on", "gname:levenshtein", "--on", "fname:levenshtein", "--on", "sex", "--on", "occup"]
+ON = [
+    "--on",
+    "gname:levenshtein",
+    "--on",
+    "fname:levenshtein",
+    "--on",
+    "sex:exact",
+    "--on",
+    "occup:exact",
+]
 SHORT = ["--draws", "60", "--tune", "60", "--chains", "2"]
 # The command line with a checkpoint at every turn, killed at the save of the given number:
 # before it, within it (some bytes are written) or after it; or when the result is put in place.
+# A run that is not killed says on its last line how many checkpoints it has written.
 DRIVER = """
-import os, signal, sys
+import atexit, os, signal, sys
 from bayeslink import checkpoints, cli
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.results import claim
@@ -33,6 +44,7 @@ from bayeslink.results import claim
 moment, number, *words = sys.argv[1:]
 checkpoints.EVERY = 1e9 if moment == "never" else 0.0
 count = 0
+atexit.register(lambda: sys.stderr.write(f"{count}"))
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
@@ -115,30 +127,39 @@ def test_39_a_killed_run_goes_on_to_the_same_bytes(folder, moment, number):
 @pytest.mark.verify
 def test_39_many_kills(folder):
     rng = random.Random(1)
+    began = time.monotonic()
+    words = ["link", "files/a.csv", "files/b.csv", *ON, *SHORT, "-o", "counted"]
+    counted = drive(folder, "not at all", 0, *words)
+    whole, saves = time.monotonic() - began, int(counted.stderr.splitlines()[-1])
+    assert content(folder / "counted") == content(folder / "whole")
     for k in range(14):
-        kill_and_resume(folder, rng.choice(["before", "after"]), rng.randint(1, 120), f"o{k}")
+        kill_and_resume(folder, rng.choice(["before", "after"]), rng.randint(1, saves), f"o{k}")
     for k in range(12):
-        kill_and_resume(folder, "within", rng.randint(1, 120), f"w{k}")
+        kill_and_resume(folder, "within", rng.randint(1, saves), f"w{k}")
     for k in range(12):
         moment = ["before the rename", "after the rename"][k % 2]
         kill_and_resume(folder, moment, 0, f"r{k}")
-    for k in range(14):
-        kill_by_the_clock(folder, rng.uniform(0.2, 6.0), f"c{k}")
+    killed = 0
+    while killed < 14:
+        killed += kill_by_the_clock(folder, rng.uniform(0.05, 0.95) * whole, f"c{killed}")
 
 
 def kill_by_the_clock(folder, seconds, name):
+    """Whether the run was still at work when it was killed."""
     words = ["link", "files/a.csv", "files/b.csv", *ON, *SHORT, "-o", name]
     command = [sys.executable, "-c", DRIVER, "by the clock", "0", *words]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
     time.sleep(seconds)
     process.kill()
-    process.wait()
+    killed = process.wait() == -signal.SIGKILL
     if not (folder / name).exists():
         begun = (folder / f".{name}.unfinished" / "checkpoints" / "bound.json").exists()
         again = ["resume", name] if begun else words
         done = drive(folder, "never", 0, *again)
         assert done.returncode == 0, done.stderr
     assert content(folder / name) == content(folder / "whole")
+    shutil.rmtree(folder / name)
+    return killed
 
 
 @pytest.fixture
@@ -191,6 +212,35 @@ def test_36_inputs_or_settings_that_changed_are_refused(folder, tmp_path, interr
     assert resume(out)[0] == 3  # nothing is left to go on with
 
 
+@pytest.mark.verify
+def test_37_a_run_with_damaged_checkpoints_goes_on_from_what_is_whole(folder, tmp_path, interrupt):
+    out, rng = tmp_path / "out", random.Random(2)
+    assert interrupt(60, *link_words(folder, out)).exit_code == 130
+    left = tmp_path / ".out.unfinished"
+    shutil.copytree(left, tmp_path / "kept")
+    assert resume(out)[0] == 0
+    whole = content(out)
+    for name in ("draws", "links", "pairs", "link_draws"):
+        assert whole[f"{name}.parquet"] == (folder / "whole" / f"{name}.parquet").read_bytes()
+    shutil.rmtree(out)
+    shutil.copytree(tmp_path / "kept", left)
+    for _ in range(20):
+        path = rng.choice(sorted((left / "checkpoints").glob("*.*")))
+        damaged = bytearray(path.read_bytes())
+        if rng.random() < 0.5:
+            damaged = damaged[: rng.randrange(len(damaged))]
+        else:
+            damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+        path.write_bytes(damaged)
+        code, told = resume(out)
+        assert code in (0, 3), told
+        if code == 0:
+            assert content(out) == whole
+            shutil.rmtree(out)
+        shutil.rmtree(left, ignore_errors=True)
+        shutil.copytree(tmp_path / "kept", left)
+
+
 def test_a_new_start_does_not_use_what_was_left(folder, tmp_path, interrupt):
     assert interrupt(40, *link_words(folder, tmp_path / "out")).exit_code == 130
     assert (tmp_path / ".out.unfinished" / "checkpoints" / "chain-0.now").exists()
@@ -218,7 +268,7 @@ def test_a_search_is_not_done_again(folder, tmp_path, interrupt, monkeypatch):
     monkeypatch.setattr(posthoc, "LISTED", 0)  # few enough pairs to be listed outright, else
     words = link_words(folder, tmp_path / "whole")
     assert CliRunner().invoke(main, [*map(str, words)]).exit_code == 0
-    assert interrupt(20, *link_words(folder, tmp_path / "out")).exit_code == 130
+    assert interrupt(60, *link_words(folder, tmp_path / "out")).exit_code == 130
     left = tmp_path / ".out.unfinished" / "checkpoints"
     assert len([*left.glob("search-*.now")]) >= 2
 
@@ -229,6 +279,39 @@ def test_a_search_is_not_done_again(folder, tmp_path, interrupt, monkeypatch):
         patch.setattr(local, "find_above", fail)
         assert resume(tmp_path / "out")[0] == 0
     assert content(tmp_path / "out") == content(tmp_path / "whole")
+
+
+def test_level_tables_and_the_fit_are_not_made_again(folder, tmp_path, interrupt, monkeypatch):
+    assert (
+        CliRunner().invoke(main, [*map(str, link_words(folder, tmp_path / "whole"))]).exit_code == 0
+    )
+    assert interrupt(100, *link_words(folder, tmp_path / "out")).exit_code == 130
+    left = tmp_path / ".out.unfinished" / "checkpoints"
+    assert len([*left.glob("table-*.now")]) == 4
+    assert (left / "chain-0.now").exists()
+
+    def fail(*_, **__):
+        raise AssertionError("made again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(dictionaries, "level_table", fail)
+        patch.setattr(penalized, "_climb", fail)
+        code, told = resume(tmp_path / "out")
+        assert code == 0, told
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("structure", ["dependent", "independent"])
+def test_a_fit_goes_on_from_any_of_its_climbs(folder, tmp_path, interrupt, structure):
+    """Its modes, and the search it did last, are those of a fit never interrupted."""
+    more = ["--point", "--structure", structure]
+    words = link_words(folder, tmp_path / "whole", *more)
+    assert CliRunner().invoke(main, [*map(str, words)]).exit_code == 0
+    for number in (5, 9, 14):
+        out = tmp_path / f"out{number}"
+        assert interrupt(number, *link_words(folder, out, *more)).exit_code == 130
+        assert resume(out)[0] == 0
+        assert content(out) == content(tmp_path / "whole")
 
 
 # --- the files ----------------------------------------------------------------------------------

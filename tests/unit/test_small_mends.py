@@ -19,6 +19,7 @@ from bayeslink import kernels
 from bayeslink.cli import main
 from bayeslink.data.spreadsheets import safe_for_spreadsheets
 from bayeslink.report.page import report
+from benchmarks import hashes
 
 
 def test_a_small_memory_budget_does_for_small_files(tmp_path):
@@ -89,3 +90,15 @@ def test_the_bill_of_materials_names_what_is_needed_and_says_when_it_cannot_chec
     names = {part["name"] for part in made["components"]}
     assert {"bayeslink", "numpy", "starlette", "click", "anyio"} <= names
     assert "pytest" not in names
+
+
+def test_every_pin_has_its_hashes_and_no_host_is_named(tmp_path, monkeypatch, capsys):
+    assert hashes.check() == 0
+    text = hashes.HASHED.read_text("utf-8")
+    assert "://" not in text
+    pins = text.splitlines()
+    whole = "\n".join(line for line in pins if "click==" not in line and "idna==" not in line)
+    monkeypatch.setattr(hashes, "HASHED", tmp_path / "r.txt")
+    (tmp_path / "r.txt").write_text(whole, "utf-8")
+    assert hashes.check() == 1
+    assert "click==" in capsys.readouterr().out

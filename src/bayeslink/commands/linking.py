@@ -42,9 +42,9 @@ RESUMED, RESUMABLE = "bayeslink.resumed", "bayeslink.resumable"
 @click.option(
     "--on",
     multiple=True,
-    metavar="COLUMN:COMPARISON[:SETTING=VALUE]",
+    metavar="COLUMN[:COMPARISON[:SETTING=VALUE]]",
     help="A field to compare, such as surname:name or dob=born:date; see `bayeslink comparisons`. "
-    "[chosen from the files]",
+    "Of a column alone, how is chosen from its values. [all chosen from the files]",
 )
 @click.option(
     "--block",
@@ -257,7 +257,7 @@ def _link_batch(
         raise SettingsError("usage: bayeslink link --update RUN B_NEW -o OUT")
     with showing_progress() as progress:
         from bayeslink.linking.opening import open_run
-        from bayeslink.linking.updating import told
+        from bayeslink.linking.updating import in_doubt, told
         from bayeslink.linking.updating import update as link_batch
         from bayeslink.results.claim import claim
 
@@ -269,7 +269,8 @@ def _link_batch(
             run = link_batch(before, flags["a"], progress=progress, **chosen)
             run.save(output, force=force, shared=shared, keep_inputs=True)
     if as_json:
-        print_json({**run.summary(), "earlier_links": before.n_links})
+        held = {"earlier_links": before.n_links, "earlier_links_in_doubt": in_doubt(before)}
+        print_json({**run.summary(), **held})
         return
     print_summary(run, Path(output))
     tell(f"\nWhat the batch changed:\n{told(before, run)}")

@@ -9,9 +9,12 @@ from a clock, so that it is the same every time.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing import level_tables
 from bayeslink.comparing.comparisons import (
     JOIN,
@@ -52,6 +56,7 @@ _SAMPLE_SECONDS = 5.0  # for the sample that says how large a table would be
 _SAMPLE = 256  # values in it
 _PIECE, _ENTRY_BYTES = 1 << 24, 48  # entries of a table split at a time, and bytes of each
 _COMPILED = 5_000_000  # entries from which their pairs are counted by compiled code
+_WRITTEN = 20_000_000  # entries of a table that is written down; larger ones are made again
 # Rough times, in seconds, for one value pair: of texts, by the cells of their table of distances
 # that are worked out before most pairs are given up, in those compared by bits and in longer ones;
 # of sets of words; of texts by likeness; of a call.
@@ -93,13 +98,15 @@ def build_dictionary(
     b: Records,
     threads: int | Workers = 1,
     memory: Memory | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> Dictionary:
     """Distinct values of `field` in both files and their level table."""
     if field.kind == "date":
         field = _with_orders(field, a, b)
     codes_a, codes_b = encode(field, a, 0), encode(field, b, 1)
     field = settled(field, codes_a, codes_b)
-    table, open_levels = _affordable_table(field, codes_a.values, codes_b.values, threads, memory)
+    make = partial(_affordable_table, field, codes_a.values, codes_b.values, threads, memory)
+    table, open_levels = make() if checkpoints is None else _remembered(field, checkpoints, make)
     field = _split_and_joined(field, codes_a, codes_b, table, open_levels, memory)
     return Dictionary(field, codes_a, codes_b, table, open_levels)
 
@@ -312,6 +319,21 @@ def split_by_frequency(
     for band in field.bands:
         levels[top] += share <= band
     return levels
+
+
+def _remembered(
+    field: Field, checkpoints: Checkpoints, make: Callable[[], tuple[LevelTable, int]]
+) -> tuple[LevelTable, int]:
+    """A table that took long, written down, so that a run that goes on need not make it again."""
+    name = f"table-{sha256(field.name.encode()).hexdigest()[:24]}"
+    if (found := checkpoints.load(name)) is not None:
+        return LevelTable(found["indptr"], found["indices"], found["levels"]), int(found["open"])
+    began = time.monotonic()
+    table, open_levels = make()
+    if checkpoints.due(began) and len(table.levels) <= _WRITTEN:
+        parts = {key: getattr(table, key) for key in ("indptr", "indices", "levels")}
+        checkpoints.save(name, {**parts, "open": np.array(open_levels)})
+    return table, open_levels
 
 
 # --- tables that would be too large ---------------------------------------------------------------

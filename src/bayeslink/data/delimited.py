@@ -9,6 +9,7 @@ import csv
 import difflib
 import hashlib
 import io
+import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ DELIMITERS = (",", ";", "\t", "|")
 FIELD_LIMIT = 2**20  # characters in one cell; an unclosed quote stops here, not at the end of file
 LINE_LIMIT = 2**24  # characters in one line
 GZIP_FREE = 2**28  # decompressed bytes below which the ratio is not looked at
+ZIP = b"PK\x03\x04"  # how a zip archive begins
 GZIP_RATIO = 200  # decompressed : compressed; gzip itself can reach about 1000
 BLANK_LIMIT = 2**20  # blank lines one after another
 CHUNK = 2**18  # bytes read at once
@@ -143,26 +145,63 @@ def _stored_bytes(path: Path, digest: Any) -> Iterator[bytes]:
 
 
 def _plain_bytes(path: Path, digest: Any, where: str) -> Iterator[bytes]:
-    """Bytes of the file, decompressed if it is gzip; at most CHUNK of them at a time."""
+    """Bytes of the file, decompressed if it is gzip or zip; at most CHUNK of them at a time."""
     stored = _stored_bytes(path, digest)
     head = next(stored, b"")
     stored = chain([head], stored)
-    if not head.startswith(b"\x1f\x8b"):
+    if head.startswith(ZIP):
+        for _ in stored:  # for the digest
+            pass
+        yield from _within_bounds(_unzipped(path, where), path, where)
+    elif head.startswith(b"\x1f\x8b"):
+        yield from _within_bounds(_gunzipped(stored, where), path, where)
+    else:
         yield from stored
-        return
+
+
+def _within_bounds(chunks: Iterator[bytes], path: Path, where: str) -> Iterator[bytes]:
+    """What was decompressed, as long as it is not absurdly much."""
     budget = max(GZIP_FREE, GZIP_RATIO * path.stat().st_size)
+    for plain in chunks:
+        budget -= len(plain)
+        if budget < 0:
+            raise InputError(
+                f"{where}: expands to more than {GZIP_RATIO} times its size, as files made to fill "
+                "a disk do. Decompress it yourself if you trust it."
+            )
+        yield plain
+
+
+def _unzipped(path: Path, where: str) -> Iterator[bytes]:
+    """The one file in a zip archive."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            named = [m for m in archive.infolist() if not m.is_dir()]
+            files = [m for m in named if not m.filename.startswith("__MACOSX/")]
+            if len(files) != 1 or files[0].flag_bits & 1:
+                what = "is encrypted" if len(files) == 1 else f"holds {len(files):,} files"
+                raise InputError(
+                    f"{where}: the zip archive {what}; one plain file is read from it. Unzip it, "
+                    "and give the file that is meant."
+                )
+            with archive.open(files[0]) as member:
+                while plain := member.read(CHUNK):
+                    yield plain
+    except InputError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, ValueError):
+        raise InputError(
+            f"{where}: the zip archive is cut short, damaged or of a kind that cannot be read. "
+            "Copy it again, or unzip it and give the file in it."
+        ) from None
+
+
+def _gunzipped(stored: Iterator[bytes], where: str) -> Iterator[bytes]:
     member = zlib.decompressobj(wbits=31)
     try:
         for chunk in stored:
             while chunk:
-                plain = member.decompress(chunk, CHUNK)
-                budget -= len(plain)
-                if budget < 0:
-                    raise InputError(
-                        f"{where}: expands to more than {GZIP_RATIO} times its size, as files "
-                        "made to fill a disk do. Decompress it yourself if you trust it."
-                    )
-                yield plain
+                yield member.decompress(chunk, CHUNK)
                 chunk = member.unconsumed_tail
                 if member.eof:  # members may follow one another, and zeros may pad the last
                     chunk = member.unused_data.lstrip(b"\0")

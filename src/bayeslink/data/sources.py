@@ -6,6 +6,7 @@ import hashlib
 import os
 import stat
 import sys
+import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ import pyarrow.parquet as pq
 
 from bayeslink.data.cell_texts import from_pandas, no_text
 from bayeslink.data.databases import file_sha256
-from bayeslink.data.delimited import read_delimited, require_columns
+from bayeslink.data.delimited import ZIP, read_delimited, require_columns
 from bayeslink.data.duckdb_tables import read_duckdb
 from bayeslink.data.excel import read_excel
 from bayeslink.data.places import is_url, located
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from bayeslink.data.records import ReadOptions
 
 NOT_TEXT = {
-    b"PK\x03\x04": "an Excel workbook without the ending .xlsx, or a zip archive",
+    ZIP: "an Excel workbook without the ending .xlsx",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook",
     b"ARROW1": "a Feather file",
 }
@@ -102,7 +103,7 @@ def file_kind(path: Path, where: str) -> str:
     head = _head(path, where)
     if head is None:
         return "folder"
-    if path.suffix.lower() in (".xlsx", ".xlsm") and head.startswith(b"PK\x03\x04"):
+    if path.suffix.lower() in (".xlsx", ".xlsm") and head.startswith(ZIP):
         return "excel"
     if head.startswith(b"SQLite format 3"):
         return "sqlite"
@@ -110,10 +111,21 @@ def file_kind(path: Path, where: str) -> str:
         return "parquet"
     if path.suffix.lower() in (".duckdb", ".ddb") or head[8:12] == b"DUCK":
         return "duckdb"
+    if head.startswith(ZIP) and not _is_workbook(path):
+        return "csv"
     for magic, name in NOT_TEXT.items():
         if head.startswith(magic):
             raise InputError(f"{where}: looks like {name}. Export the table as CSV or Parquet.")
     return "csv"
+
+
+def _is_workbook(path: Path) -> bool:
+    """Whether a zip archive is what Office programs write; one that is damaged is told later."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "[Content_Types].xml" in archive.namelist()
+    except (zipfile.BadZipFile, NotImplementedError, ValueError):
+        return False
 
 
 def _head(path: Path, where: str) -> bytes | None:

@@ -97,7 +97,8 @@ def _checked_fields(fields: Sequence[Field]) -> list[Field]:
     if column := next((f for f in fields if isinstance(f, str)), None):
         raise SettingsError(
             f"{column!r} is a column; a field also says how to compare it: levenshtein({column!r}) "
-            f"for names, exact({column!r}) for codes, date({column!r}) for dates."
+            f"for names, exact({column!r}) for codes, date({column!r}) for dates. bl.link takes "
+            "columns, too, and chooses."
         )
     if not fields or not all(isinstance(f, Field) for f in fields):
         raise SettingsError(
@@ -115,7 +116,7 @@ def _checked_fields(fields: Sequence[Field]) -> list[Field]:
 
 def flat(fields: Any) -> list[Any]:
     """Fields, those of a `person_name` among them, as one list."""
-    given = [fields] if isinstance(fields, Field) else list(fields)
+    given = [fields] if isinstance(fields, Field | str) else list(fields)
     return [f for part in given for f in (part if isinstance(part, list | tuple) else [part])]
 
 

@@ -35,6 +35,11 @@ from bayeslink.pairs.source import (
 from bayeslink.pairs.vectors import distinct_vectors
 
 LABELS = ("A", "B")
+_CHOSEN = (
+    "how often values agree by chance (u) was learned from the pairs given. If blocking rules "
+    "chose them for agreeing, it comes out far too high, and the links may be badly wrong: give "
+    "u, or Splink's trained model.",
+)
 
 
 class ListedPairs(Held):
@@ -211,7 +216,7 @@ class ListedPairs(Held):
             fields=tuple(
                 {"distinct": [0, 0], "missing": [0, 0], "invalid": [0, 0]} for _ in self.fields
             ),
-            warnings=(),
+            warnings=_CHOSEN if self.scope.density < 1 else (),
             notes=(),
             plan=None,
             memory={},

@@ -64,7 +64,9 @@ class LocalPairs(HeldHere):
         self.records = (a, b)
         self.threads: int | Workers = threads or os.cpu_count() or 1
         self.engine = engine  # who does the work: "local", this machine; "spark"
-        self.dictionaries = [build_dictionary(f, a, b, self.threads, self.memory) for f in fields]
+        self.dictionaries = [
+            build_dictionary(f, a, b, self.threads, self.memory, checkpoints) for f in fields
+        ]
         self.fields: Sequence[Field] = tuple(d.field for d in self.dictionaries)
         self.open_fields = open_fields(self.dictionaries)
         self.tie_keys = tie_keys(a, b, self.fields)

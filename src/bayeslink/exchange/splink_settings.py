@@ -25,6 +25,7 @@ from bayeslink.comparing.fields import (
 from bayeslink.errors import InputError, SettingsError
 
 STRENGTH = 20.0  # pairs that a prior from a trained model counts for
+_UNSEEN = 1e-6  # u of a level that training has not seen
 _LENGTH = 6  # letters of a name, about: Splink counts edits, bayeslink edits over the length
 _LEAST = 1e-4  # of m or u at a level
 
@@ -92,10 +93,24 @@ def levels_of(settings: Any, name: str) -> tuple[Field | None, list[float] | Non
         if comparison.get("output_column_name") == name:
             levels = _levels(comparison)
             labels = _distinct([level.label for level in levels])
-            u = [level.u for level in levels if level.u is not None]
             field = given_levels(name, labels, **_priors(levels, STRENGTH))
-            return field, u if len(u) == len(levels) else None
-    return None, None
+            return field, _all_u(name, levels)
+    raise SettingsError(
+        f"the settings have no comparison {name!r}, which the predictions have (gamma_{name}). "
+        "Give the model that made them."
+    )
+
+
+def _all_u(name: str, levels: Sequence[_Level]) -> list[float]:
+    """u of each level; of one that training has not seen, what is left over."""
+    known = [level.u for level in levels if level.u is not None]
+    if not known:
+        raise SettingsError(
+            f"the comparison {name!r} of the settings is not trained: it has no u. In Splink, run "
+            "estimate_u_using_random_sampling and save_model_to_json, and give that."
+        )
+    unseen = max(_UNSEEN, 1 - sum(known)) / max(1, len(levels) - len(known))
+    return [unseen if level.u is None else level.u for level in levels]
 
 
 # --- one comparison -----------------------------------------------------------------------------

@@ -40,8 +40,9 @@ def from_splink(
         unique_id_r, source_dataset_l, source_dataset_r and gamma_….
     settings
         Splink's trained model, a dictionary or the path of its JSON. It gives the levels their
-        labels, m as prior means and u over all pairs; without it u is learned from the pairs that
-        blocking rules brought forward, which agree far more often than others.
+        labels, m as prior means and u over all pairs; one without u is refused. Without settings,
+        u is learned from the pairs that blocking rules brought forward, which agree far more often
+        than others, and the run says so.
     names
         The names of the data sets that are A and B; in the order of the alphabet unless given.
     ids
@@ -76,7 +77,7 @@ def from_splink(
         fields,
         id=("unique_id_l", "unique_id_r"),
         ids=ids,
-        u=u if len(u) == len(fields) else None,
+        u=u or None,
     )
     pairs.names = used
     return pairs

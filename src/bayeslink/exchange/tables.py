@@ -147,8 +147,8 @@ def from_recordlinkage(
         for k, name in enumerate(("id_a", "id_b"))
     }
     fields, levels = [], {}
-    for name in map(str, features.columns):
-        values = features[name].to_numpy(np.float64)
+    for k, name in enumerate(map(str, features.columns)):  # numbers, unless features were labelled
+        values = features.iloc[:, k].to_numpy(np.float64)
         binary = np.isin(values[~np.isnan(values)], (0.0, 1.0)).all()
         own = np.array([1.0]) if binary else edges
         levels[name] = np.where(

@@ -8,9 +8,9 @@ starts, and all distinct modes found are kept.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,6 +130,7 @@ def fit_penalized(
     prior: LinkCountPrior | None = None,
     structure: str = INDEPENDENT,
     progress: Callable[[str], None] = lambda message: None,
+    journal: Journal | None = None,
 ) -> PenalizedFit:
     """Maximise the penalized likelihood (Eq. 12) from several starts.
 
@@ -142,23 +143,25 @@ def fit_penalized(
     structure
         "independent" fields, as in the paper, or "dependent": errors of a link may come together
         or apart, and fields may agree together among non-links.
+    journal
+        Where the modes found are written down, and taken up from after an interruption.
     """
     checked_structure(structure)
     prior = _chosen_prior(theta, prior)
     problem = _Problem.of(pairs, prior)
+    climb = _Climbs(journal) if journal else _climb
     progress("maximising the penalized likelihood")
-    modes = _climb_all(problem, _starts(problem))
+    modes = _climb_all(problem, _starts(problem), climb)
     if structure == DEPENDENT:
-        problem, learned = _learn_structure(problem, modes[0])
+        problem, learned = _learn_structure(problem, modes[0], climb)
         carried = [learned, *modes[:_CARRIED]]
-        modes = _climb_all(
-            problem, [(problem.structure.mode(mode.linked), mode.theta) for mode in carried]
-        )
+        starts = [(problem.structure.mode(mode.linked), mode.theta) for mode in carried]
+        modes = _climb_all(problem, starts, climb)
     best = None
     while best is not (best := modes[0]):
         progress(f"maximising the penalized likelihood: {best.n_links:,} links")
-        starts = [(best.parameters, best.theta + step) for step in _STEPS]
-        modes = _climb_all(problem, starts, modes)
+        around = [(best.parameters, best.theta + step) for step in _STEPS]
+        modes = _climb_all(problem, around, climb, modes)
     return _best(problem, modes)
 
 
@@ -228,11 +231,14 @@ class _Problem:
 
 
 def _climb_all(
-    problem: _Problem, starts: Sequence[tuple[Parameters, float | None]], modes: Sequence[Mode] = ()
+    problem: _Problem,
+    starts: Sequence[tuple[Parameters, float | None]],
+    climb: Climb,
+    modes: Sequence[Mode] = (),
 ) -> list[Mode]:
     """Distinct modes, best first: those there are and those climbed to from the starts."""
     for parameters, theta in starts:
-        modes = _distinct([*modes, _at_rest(_climb(problem, parameters, theta))])
+        modes = _distinct([*modes, _at_rest(climb(problem, parameters, theta))])
     return list(modes)
 
 
@@ -291,6 +297,35 @@ def _climb(problem: _Problem, parameters: Parameters, theta: float | None) -> Mo
     return mode
 
 
+Climb = Callable[[_Problem, Parameters, float | None], Mode]
+
+
+class Journal(Protocol):
+    """Where values are written down one after the other, now and then."""
+
+    def read(self) -> Iterator[Any]: ...
+    def add(self, value: Any) -> None: ...
+
+
+class _Climbs:
+    """Climbs that are written down; what was climbed before an interruption is not climbed again.
+
+    The climbs of a fit come in the same order every time.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal, self._found = journal, journal.read()
+
+    def __call__(self, problem: _Problem, parameters: Parameters, theta: float | None) -> Mode:
+        if (found := next(self._found, None)) is not None:
+            mode, listing = found
+            problem.candidates.list_again(*listing)
+            return replace(mode, structure=problem.structure)
+        mode = _climb(problem, parameters, theta)
+        self._journal.add((mode, problem.candidates.listing))
+        return mode
+
+
 def _assign(
     problem: _Problem, parameters: Parameters, theta: float, start: Any
 ) -> tuple[Pairs, Assignment, Any]:
@@ -331,7 +366,7 @@ def _starts(problem: _Problem) -> list[tuple[Parameters, float | None]]:
     return [(usual, cost) for cost in costs]
 
 
-def _learn_structure(problem: _Problem, mode: Mode) -> tuple[_Problem, Mode]:
+def _learn_structure(problem: _Problem, mode: Mode, climb: Climb) -> tuple[_Problem, Mode]:
     """Dependent fields, and a mode: learned from the certain links, of which there are then more.
 
     A record with a rival from its own household is certain only once it is known that households
@@ -342,7 +377,7 @@ def _learn_structure(problem: _Problem, mode: Mode) -> tuple[_Problem, Mode]:
         problem = replace(
             problem, structure=problem.structure.dependent(problem.pairs.fields, tree)
         )
-        mode = _climb(problem, problem.structure.mode(mode.linked), mode.theta)
+        mode = climb(problem, problem.structure.mode(mode.linked), mode.theta)
         more = _learn_tree(problem, mode)
         if more.n_certain <= tree.n_certain:
             return problem, mode

@@ -33,12 +33,14 @@ from bayeslink.inference.structure import DEPENDENT, INDEPENDENT
 from bayeslink.judging.judgements import LINK, NONLINK
 from bayeslink.judging.labels import known_pairs, with_verdict
 from bayeslink.kernels import SOURCES
+from bayeslink.linking.fit_journal import FitJournal
 from bayeslink.linking.run import Run
 from bayeslink.memory import parse_memory
 from bayeslink.pairs.source import PairSource
 from bayeslink.pairs.tables import pair_table
 from bayeslink.progress import with_bar
 from bayeslink.results.models import fields_from
+from bayeslink.suggesting.columns import with_chosen
 from bayeslink.suggesting.suggestion import suggest
 
 
@@ -46,7 +48,7 @@ from bayeslink.suggesting.suggestion import suggest
 def link(
     a: Any,
     b: Any = None,
-    fields: Sequence[Field] | None = None,
+    fields: Sequence[Field | str] | None = None,
     *,
     id: Ids = "id",
     block: Sequence[Sides] = (),
@@ -86,7 +88,8 @@ def link(
         Paths (CSV, TSV, Parquet or a folder of it, Excel, SQLite, DuckDB), "-" for standard input,
         the address of a Postgres database, or pandas, polars or Arrow tables, lazy ones too.
     fields
-        What is compared: `exact("age")`, `levenshtein("surname")`, …
+        What is compared: `exact("age")`, `levenshtein("surname")`, …; of a column that is only
+        named, "surname" (or "Surname=last_name"), how is chosen from its values, as `suggest` does.
     id
         The id column, as one name or (name in A, name in B); None numbers the rows.
     block
@@ -155,25 +158,29 @@ def link(
     known, remarks = known_pairs(labels, known_links, known_nonlinks)
     if point and known is not None:
         raise SettingsError("known pairs enter through sampling: leave out point=True.")
+    asked: Sequence[Field] | None = None
+    if fields is not None:
+        asked, chosen = with_chosen(flat(fields), a, b, read, missing)
+        remarks = [*remarks, *([chosen] if chosen else [])]
     if model is not None:
-        fields = fields_from(model, flat(fields or ()), strength, structure)
+        asked = fields_from(model, asked or (), strength, structure)
     if checkpoints is not None:
-        learned = () if model is None else [f.settings for f in fields or ()]
+        learned = () if model is None else [f.settings for f in asked or ()]
         checkpoints.bind(_made_with(known, learned))
     clock = _Clock()
     given = a if isinstance(a, PairSource) else None
-    if fields is None and given is None:
+    if asked is None and given is None:
         with clock("suggest"):
             progress("looking at the files")
             found = suggest(a, b, id=None if id == "id" else id, read=read, missing=missing)
-        fields, read, missing = found.fields, found.read, None
+        asked, read, missing = found.fields, found.read, None
         id = found.id if id == "id" else id
         remarks = [*remarks, found.in_one_line()]
     with clock("compare"):
         pairs = given or compare(
             a,
             b,
-            fields or (),
+            asked or (),
             id=id,
             block=block,
             read=read,
@@ -187,14 +194,17 @@ def link(
         )
     restricted = restricted or isinstance(pairs, ChosenPairs)  # no other pair may link
     with clock("fit"):
-        fit = fit_penalized(pairs, prior=prior, structure=structure, progress=progress)
+        journal = None if checkpoints is None else FitJournal(checkpoints, pairs)
+        fit = fit_penalized(
+            pairs, prior=prior, structure=structure, progress=progress, journal=journal
+        )
         plan = pairs.describe().plan
     settings = {
         "a": str(a) if is_path(a) and (given or is_here(a, pairs)) else None,
         "b": str(b) if is_path(b) and (given or is_here(b, pairs)) else None,
         "id": id,
         "block": as_list(block),
-        "fields": flat(fields or pairs.fields),
+        "fields": list(asked or pairs.fields),
         "prior": fit.prior,
         "read": read_options(read, missing),
         "structure": structure,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from bayeslink.linking.opening import open_run
 from bayeslink.linking.run import Run
 from bayeslink.results.outputs import inputs_of, linked_rows
 
+_SURE = 0.95  # an earlier link below this is told of as in doubt
 _KEPT = (
     "id", "block", "point", "structure", "w0", "restricted", "draws", "tune", "chains", "loss",
     "read", "seed",
@@ -28,7 +30,8 @@ def update(
     What that run learned of m is the prior here, in full unless `strength` says otherwise. That is
     Bayes' rule where the earlier links are certain and the new records are not among the old ones.
     It is not exact where they are in doubt: a link of probability .6 is held as if it were certain,
-    and its record of A is not looked at again. Link all of B again to have that, too.
+    and its record of A is not looked at again; `run.warnings` says how many are in doubt. Link all
+    of B again to have these, too: only that weighs an earlier record against a new one.
 
     Parameters
     ----------
@@ -60,7 +63,17 @@ def update(
             f"{pa.compute.sum(again).as_py():,} records of the new batch have ids that the earlier "
             "B has too. Give new records only."
         )
-    return found
+    n = in_doubt(run)
+    held = (
+        f"{n:,} of the {run.n_links:,} earlier links are in doubt (a probability below {_SURE:g}) "
+        "and were held as if certain. Link all of B again if they matter."
+    )
+    return replace(found, warnings=(*found.warnings, held)) if n else found
+
+
+def in_doubt(run: Run) -> int:
+    """Links of a run that are less than nearly sure."""
+    return int((linked_rows(run).probability < _SURE).sum())
 
 
 def inputs_of_a(run: Run) -> pa.Table:
@@ -80,7 +93,8 @@ def told(before: Run, after: Run) -> str:
     ]
     if len(doubtful):
         lines.append(
-            f"Of the earlier links, {(1 - doubtful).sum():,.1f} are expected to be false; their "
-            "records of A were not looked at again."
+            f"Of the earlier links, {in_doubt(before):,} are in doubt (below {_SURE:g}) and "
+            f"{(1 - doubtful).sum():,.1f} are expected to be false; their records of A were not "
+            "looked at again."
         )
     return "\n".join(lines)

@@ -62,12 +62,28 @@ class Candidates:
         if pairs is None or not self._covers(weighing, threshold):
             self._pairs = None  # the old list makes room for the new one
             self._vector = np.zeros(0, np.int32)
-            self._pairs = pairs = self._list(weighing, threshold)
-            self._vectors, _, vector = distinct_vectors(pairs.levels)
-            self._vector = vector.astype(np.int32)
+            self._keep(pairs := self._list(weighing, threshold))
         w = weighing.weight_of(self._vectors)
         keep = np.flatnonzero((w > threshold)[self._vector])
         return pairs.take(keep), w[self._vector[keep]]
+
+    @property
+    def listing(self) -> tuple[Floats, float, float]:
+        """What was last searched for: to be searched for again by `list_again`."""
+        return self._bound, self._listed_to, self.slack
+
+    def list_again(self, bound: Floats, listed_to: float, slack: float) -> None:
+        """Be as when `listing` told this, unless it is so."""
+        if not np.array_equal(bound, self._bound) or listed_to != self._listed_to:
+            self.searches += 1
+            self._pairs = None
+            self._bound, self._listed_to, self.slack = bound, listed_to, slack
+            self._keep(self.source.pairs_above(bound, listed_to))
+
+    def _keep(self, pairs: Pairs) -> None:
+        self._pairs = pairs
+        self._vectors, _, vector = distinct_vectors(pairs.levels)
+        self._vector = vector.astype(np.int32)
 
     def _list(self, weighing: Weighing, threshold: float) -> Pairs:
         """List pairs, with less slack where the list would be too long; the result is the same."""

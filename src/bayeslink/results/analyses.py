@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bayeslink.data.cell_texts import as_text
-from bayeslink.errors import InputError, check_interval
-from bayeslink.pairs.source import Ints
-from bayeslink.pairs.tables import row_table
-from bayeslink.results.joined import LinkedRows
+from bayeslink.errors import InputError, SettingsError, check_interval
+from bayeslink.pairs.source import Floats, Ints
+from bayeslink.pairs.tables import in_kind, row_table
+from bayeslink.results.joined import PROBABILITY, LinkedRows, joined_names
 from bayeslink.results.outputs import drawn_rows, inputs_of
 
 if TYPE_CHECKING:
@@ -111,15 +112,80 @@ def coverage(
     return row_table(rows, run.pairs.kind)
 
 
-def _groups(run: Run, side: int, column: str) -> tuple[list[str], Ints]:
-    """The values of a column, and which of them each record has."""
-    table = inputs_of(run, sides=(side,))[0].whole()
-    where = f"input {'AB'[side]}"
+def expected(run: Run, *columns: str, of: str = "a") -> Any:
+    """B's records, each with what A's columns are expected to be for it, given the links.
+
+    That is their mean over the posterior of the record's link; where it may have none, over all of
+    A: people of B alone are taken to be like those of A. To regress a column of B on these, with
+    standard errors that allow for unequal variances, is not pulled towards 0 by wrong links as
+    long as the link probabilities are right (Lahiri & Larsen 2005). It holds for what is linear in
+    these columns: a square, or a product of two, is to be a column of A beforehand.
+
+    Parameters
+    ----------
+    columns
+        Columns of numbers; a missing one counts as if there were no link.
+    of
+        The file that they are of: "b" gives A's records with what B's columns are expected to be.
+    """
+    if of not in ("a", "b"):
+        raise InputError(f'of must be "a" or "b", got {of!r}.')
+    if run.posterior is None:
+        raise SettingsError(
+            "a point estimate has no link probabilities. Link without point=True (--point)."
+        )
+    side = "ab".index(of)
+    source, target = (inputs_of(run, sides=(k,))[0].whole() for k in (side, 1 - side))
+    known = run.posterior.blocks.known
+    pairs = run.posterior.blocks.candidates.with_more(known)
+    p = np.append(run.posterior.probability, np.ones(len(known)))
+    rows, partners = ((pairs.b, pairs.a), (pairs.a, pairs.b))[side]
+    n, found = len(target), {}
+    for column in columns:
+        x = _numbers(source, column, f"input {of.upper()}")
+        there = np.isfinite(x[partners])
+        at, weight = rows[there], p[there]
+        sums = np.bincount(at, weight * x[partners[there]], minlength=n)
+        rest = 1 - np.bincount(at, weight, minlength=n)
+        found[column] = sums + rest * np.nanmean(x)
+    linked = np.bincount(rows, p, minlength=n)
+    made = pa.table([*map(pa.array, found.values()), pa.array(linked)], [*found, PROBABILITY])
+    names = joined_names(target.column_names, made.column_names)[:-1]
+    return in_kind(pa.table([*target.columns, *made.columns], names), run.pairs.kind)
+
+
+def _numbers(table: pa.Table, column: str, where: str) -> Floats:
+    """A column as numbers, NaN where there is none."""
+    _require_column(table, column, where)
+    try:
+        cells = table[column]
+        if not pa.types.is_floating(cells.type) and not pa.types.is_integer(cells.type):
+            texts = pc.utf8_trim_whitespace(as_text(cells, column, where))
+            cells = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
+        found = np.asarray(cells.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+    except pa.ArrowInvalid:
+        raise InputError(
+            f"{where}: column {column!r} does not hold numbers alone. Make a column of numbers of "
+            "it first, such as 0 and 1."
+        ) from None
+    if not np.isfinite(found).any():
+        raise InputError(f"{where}: column {column!r} has no number at all.")
+    return found
+
+
+def _require_column(table: pa.Table, column: str, where: str) -> None:
     if column not in table.column_names:
         raise InputError(
             f"{where} has no column {column!r}. Its columns are "
             f"{', '.join(map(repr, table.column_names))}."
         )
+
+
+def _groups(run: Run, side: int, column: str) -> tuple[list[str], Ints]:
+    """The values of a column, and which of them each record has."""
+    table = inputs_of(run, sides=(side,))[0].whole()
+    where = f"input {'AB'[side]}"
+    _require_column(table, column, where)
     texts = as_text(table[column], column, where)
     values = [_NONE if text is None or not text.strip() else text for text in texts.to_pylist()]
     encoded = pa.array(values, pa.large_string()).dictionary_encode()

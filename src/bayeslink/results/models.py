@@ -18,6 +18,7 @@ from bayeslink.comparing.fields import GIVEN, Field
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.inference.structure import INDEPENDENT
 from bayeslink.pairs.source import Floats
+from bayeslink.results.checked import NotAsWrittenError, listed, record, share, text
 from bayeslink.results.settings import fields_from as made_from
 from bayeslink.results.structure_data import structure_data
 
@@ -26,6 +27,16 @@ if TYPE_CHECKING:
 
 FILE = "model.json"
 _FIXED = 1e9  # pairs that hold m and u where they are
+_BY_LEVEL = ("m_prior", "links_at_level", "m", "u")
+_MODEL = record(
+    fields=listed(
+        record(
+            settings=record({"compare": text, "name": text}, column=text),
+            levels=listed(text),
+            **dict.fromkeys(_BY_LEVEL, listed(share)),
+        )
+    )
+)
 
 
 def model_of(run: Run) -> dict[str, Any]:
@@ -191,6 +202,20 @@ def _read(model: Any) -> Mapping[str, Any]:
                 f"cannot read {path}: {str(error).splitlines()[0]}. Give a run directory or its "
                 "model.json."
             ) from None
-    if not isinstance(model, Mapping) or not isinstance(model.get("fields"), list):
-        raise InputError("this is no model of bayeslink. Give a run, its directory or model.json.")
+    try:
+        _check(model)
+    except NotAsWrittenError as error:
+        raise InputError(
+            f"this is no model of bayeslink, or it was damaged: {error} is missing, or not as it "
+            "was written. Give a run, its directory or model.json."
+        ) from None
     return model
+
+
+def _check(model: Any) -> None:
+    _MODEL(model, "")
+    for k, entry in enumerate(model["fields"]):
+        for key in _BY_LEVEL:
+            empty = key in ("m", "u") and not sum(entry[key])
+            if len(entry[key]) != len(entry["levels"]) or empty:
+                raise NotAsWrittenError(f"fields[{k}].{key}")

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from bayeslink.data.databases import LOGS, file_sha256
 from bayeslink.data.places import is_path
 from bayeslink.errors import InputError, OutputError, SettingsError
+from bayeslink.private import mode_within
 from bayeslink.results import spark_tables
 from bayeslink.results.joined import Input, LinkedRows, write_joined, write_linked
 from bayeslink.results.row_files import RowWriter
@@ -115,6 +116,7 @@ def write_join(
     try:
         with closing(RowWriter(scratch)) as target:
             rows = write_joined(inputs, versions, how, target, numbered=draws is not None)
+        scratch.chmod(mode_within(path.parent))
         scratch.replace(path)
     except OSError as error:
         raise OutputError(

@@ -93,7 +93,17 @@ _SUMMARY = record(
     fields=listed(_FIELD),
     seconds=mapped(number),
     warnings=listed(text),
-    **dict.fromkeys(("created", "python", "platform"), text),
+    search=maybe(
+        record(
+            threshold=maybe(number),
+            joins=listed(text),
+            visited=maybe(number),
+            never_visited=share,
+            listed=maybe(whole),
+        )
+    ),
+    memory=mapped(maybe(whole)),
+    **dict.fromkeys(("created", "python", "platform", "engine"), text),
 )
 _SAMPLED = record(  # beside that, of a run with draws
     **dict.fromkeys(
@@ -254,6 +264,13 @@ def _check_table(table: pa.Table, name: str, summary: Mapping[str, Any]) -> None
         _check_parameters(table, n_levels)
     if name == "draws":
         _check_draws(table, summary)
+    if name == "link_draws":
+        most = {"pair": summary["candidates"], "chain": summary["chains"]}
+        for column in ("pair", "chain", "first", "last"):
+            high = most.get(column, summary["draws"]) - 1
+            _number(table, column, 0, high, whole=True)
+        if pc.any(pc.greater(table["first"], table["last"])).as_py():
+            raise NotAsWrittenError("column first")
 
 
 def _check_parameters(table: pa.Table, n_levels: Mapping[str, int]) -> None:

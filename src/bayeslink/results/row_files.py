@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from bayeslink.data.spreadsheets import safe_for_spreadsheets
 from bayeslink.pairs.source import Ints
+from bayeslink.private import opened
 
 
 class RowFile:
@@ -83,7 +84,7 @@ class RowWriter:
         table = safe_for_spreadsheets(_plain(table)) if csv else table
         if self._writer is None:
             # Arrow takes only UTF-8 paths; Python opens any.
-            self._file = self.path.open("wb")
+            self._file = open(self.path, "wb", opener=opened)  # noqa: SIM115 - closed below
             self._writer = (
                 pyarrow.csv.CSVWriter(self._file, table.schema)
                 if csv

@@ -58,6 +58,11 @@ def parse_on(text: str) -> list[Field]:
     return fields_from(entry)
 
 
+def _only_named(text: str) -> bool:
+    """Whether it is one column, without a comparison: that is then chosen from the files."""
+    return bool(text) and ":" not in text and "+" not in text
+
+
 def _columns(text: str, column: str, kind: str) -> dict[str, Any]:
     """`column` and, where they differ between the files or are several, `columns`."""
     mark = "," if kind == "person_name" else "+"
@@ -156,7 +161,7 @@ def link_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
     arguments["fields"] = [
         field
         for entry in settings.get("fields", ())
-        for field in ([entry] if isinstance(entry, Field) else fields_from(entry))
+        for field in ([entry] if isinstance(entry, Field | str) else fields_from(entry))
     ]
     if "id" in settings:
         arguments["id"] = id_from(settings["id"])
@@ -255,7 +260,11 @@ def from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
     if flags.get("reject") is not None:
         given["loss"] = {"reject": flags["reject"]}
     if flags.get("on"):
-        given["fields"] = [field for text in flags["on"] for field in parse_on(text)]
+        given["fields"] = [
+            field
+            for text in flags["on"]
+            for field in ([text] if _only_named(text) else parse_on(text))
+        ]
     if flags.get("no_id"):
         given["id"] = None
     elif flags["ids"]:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from bayeslink.checkpoints import Arrays
 from bayeslink.errors import InputError
 from bayeslink.inference.assignment import Assignment
 from bayeslink.inference.decisions import Decision
@@ -70,7 +72,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
 class _Packing:
     def __init__(self) -> None:
         self.arrays: list[Any] = []
-        self._number: dict[int, int] = {}
+        self._number: dict[tuple[Any, ...], int] = {}  # by content
 
     def pack(self, value: Any) -> Any:
         """A value as JSON has it; arrays are put aside, each once."""
@@ -100,10 +102,13 @@ class _Packing:
         raise TypeError(f"a {type(value).__name__} is not written")
 
     def _aside(self, array: Any) -> int:
-        if id(array) not in self._number:
-            self._number[id(array)] = len(self.arrays)
-            self.arrays.append(array)  # kept, so that no other array can get its id
-        return self._number[id(array)]
+        content = np.ascontiguousarray(array)
+        content_hash = blake2b(content.reshape(-1).view(np.uint8).data).digest()
+        key = (content.dtype.str, content.shape, content_hash)
+        if key not in self._number:
+            self._number[key] = len(self.arrays)
+            self.arrays.append(array)
+        return self._number[key]
 
 
 class State:
@@ -127,36 +132,51 @@ class State:
     def read(self, name: str, pairs: Any = None, drawn: Mapping[str, Any] | None = None) -> Any:
         """A value; `pairs` stands in for the PairSource, `drawn` is the rest of a posterior."""
         try:
-            return self._read(self._values[name], pairs, drawn)
+            return _read(self._values[name], self._arrays, pairs, drawn)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise self._refused(f"{name}: {error}") from None
-
-    def _read(self, told: Any, pairs: Any, drawn: Mapping[str, Any] | None) -> Any:
-        if isinstance(told, list):
-            return tuple(self._read(part, pairs, drawn) for part in told)
-        if not isinstance(told, dict):
-            return told
-        if "array" in told:
-            return self._arrays[told["array"]]
-        if "texts" in told:
-            ends, letters = (pa.py_buffer(self._arrays[k]) for k in told["texts"])
-            n = len(self._arrays[told["texts"][0]]) - 1
-            texts = pa.LargeStringArray.from_buffers(n, ends, letters)
-            texts.validate(full=True)
-            return texts
-        if "map" in told:
-            return {key: self._read(part, pairs, drawn) for key, part in told["map"].items()}
-        if "pairs" in told:
-            return pairs
-        parts = {key: self._read(part, pairs, drawn) for key, part in told["with"].items()}
-        if told["class"] == "Posterior":
-            parts.update(drawn or {})
-        if told["class"] == "PenalizedFit":
-            parts["searches"] = 0
-        return _CLASSES[told["class"]](**parts)
 
     def _refused(self, reason: str) -> InputError:
         return InputError(
             f"cannot read {self._path}: {reason}. Give a run directory as this version of "
             "bayeslink writes it, whole; or link the files again."
         )
+
+
+def _read(told: Any, arrays: Sequence[Any], pairs: Any, drawn: Mapping[str, Any] | None) -> Any:
+    """What `_Packing` made of a value, as the value."""
+    if isinstance(told, list):
+        return tuple(_read(part, arrays, pairs, drawn) for part in told)
+    if not isinstance(told, dict):
+        return told
+    if "array" in told:
+        return arrays[told["array"]]
+    if "texts" in told:
+        ends, letters = (pa.py_buffer(arrays[k]) for k in told["texts"])
+        n = len(arrays[told["texts"][0]]) - 1
+        texts = pa.LargeStringArray.from_buffers(n, ends, letters)
+        texts.validate(full=True)
+        return texts
+    if "map" in told:
+        return {key: _read(part, arrays, pairs, drawn) for key, part in told["map"].items()}
+    if "pairs" in told:
+        return pairs
+    parts = {key: _read(part, arrays, pairs, drawn) for key, part in told["with"].items()}
+    if told["class"] == "Posterior":
+        parts.update(drawn or {})
+    if told["class"] == "PenalizedFit":
+        parts["searches"] = 0
+    return _CLASSES[told["class"]](**parts)
+
+
+def as_arrays(value: Any) -> Arrays:
+    """A value as a checkpoint holds it."""
+    packing = _Packing()
+    told = np.array(json.dumps(packing.pack(value)))
+    return {"told": told, **{str(k): array for k, array in enumerate(packing.arrays)}}
+
+
+def from_arrays(arrays: Arrays, pairs: PairSource) -> Any:
+    """A value from what `as_arrays` made of it."""
+    laid = [arrays[str(k)] for k in range(len(arrays) - 1)]
+    return _read(json.loads(str(arrays["told"])), laid, pairs, None)

@@ -92,6 +92,14 @@ def pair_columns(
     return sorted(pairs, key=lambda pair: order[pair.a[0].name])
 
 
+def pair_named(x: Profile, y: Profile, sampled: tuple[float, float]) -> ColumnPair | None:
+    """Two columns that the user takes for the same thing; None if their values speak against it."""
+    if {x.kind, y.kind} & {"empty", "constant"} or not _compatible(x.kind, y.kind):
+        return None
+    shared = values_in_common(x, y, sampled)
+    return ColumnPair((x,), (y,), _common_kind(x, y, shared), shared, "named by the user")
+
+
 def values_in_common(x: Profile, y: Profile, sampled: tuple[float, float]) -> float:
     """Share of the cells of a file whose value the other file has, too; the larger of both."""
     if not x.present or not y.present:

@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import io
 import os
+import zipfile
 import zlib
 
 import numpy as np
@@ -302,6 +303,39 @@ def test_32_wrong_checksum_of_gzip(write):
     stored[-8] ^= 1
     assert zlib.decompress(bytes(stored[10:-8]), -15) == b"id,name\n1,a\n"
     assert "gzip" in refused(write(bytes(stored)))
+
+
+def zipped(*files, method=zipfile.ZIP_DEFLATED):
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", method) as archive:
+        for name, content in files:
+            archive.writestr(name, content)
+    return made.getvalue()
+
+
+def test_a_zip_archive_of_one_file_is_read_and_hashed_as_stored(write):
+    text = "id,name\n1,a\n2,é\n"
+    for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED, zipfile.ZIP_LZMA):
+        stored = zipped(("in/people.csv", text), ("__MACOSX/in/._people.csv", "x"), method=method)
+        records = read(write(stored, "people.zip"))
+        assert records.columns["name"].to_pylist() == ["a", "é"]
+        assert records.sha256 == hashlib.sha256(stored).hexdigest()
+
+
+def test_other_zip_archives_are_refused(write, monkeypatch):
+    one = ("people.csv", "id,name\n" + "1,abc\n" * 2000)
+    assert "holds 2 files" in refused(write(zipped(one, ("more.csv", "x")), "p.zip"))
+    assert "Excel workbook" in refused(write(zipped(one, ("[Content_Types].xml", "x")), "p.zip"))
+    whole = zipped(one)
+    for damaged in (whole[:-30], whole[:60] + b"\xff" * 9 + whole[69:], whole[:50]):
+        assert "zip archive" in refused(write(damaged, "p.zip"))
+    locked = bytearray(whole)
+    for at in (6, whole.index(b"PK\x01\x02") + 8):
+        locked[at] |= 1
+    assert "encrypted" in refused(write(bytes(locked), "p.zip"))
+    monkeypatch.setattr(delimited, "GZIP_FREE", 2**20)
+    bomb = zipped(("people.csv", "id,name\n" + "1,a\n" * 2**20))
+    assert "200 times" in refused(write(bomb, "p.zip"))
 
 
 @given(

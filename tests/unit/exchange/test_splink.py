@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import bayeslink as bl
+from benchmarks import splink_pairs
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what Splink and its dependencies warn of
 splink = pytest.importorskip("splink")
@@ -197,6 +198,32 @@ def test_our_posterior_on_its_comparisons_is_better_one_to_one(predicted, run, f
                 strict=True)}
     )  # fmt: skip
     assert low - 15 <= in_the_list <= high + 15
+
+
+def test_a_model_without_training_is_refused_and_none_at_all_is_warned_of(predicted, model):
+    frame, untrained = predicted.as_pandas_dataframe(), copy.deepcopy(model)
+    for level in untrained["comparisons"][1]["comparison_levels"]:
+        level.pop("u_probability", None)
+    with pytest.raises(bl.SettingsError, match="'fname' of the settings is not trained"):
+        bl.from_splink(frame, untrained)
+    with pytest.raises(bl.SettingsError, match="no comparison 'postcode'"):
+        bl.from_splink(frame, {**model, "comparisons": model["comparisons"][:5]})
+    unseen = copy.deepcopy(model)
+    unseen["comparisons"][1]["comparison_levels"][1]["u_probability"] = "level not observed"
+    counts = bl.from_splink(frame, unseen).level_counts().counts
+    assert counts[1].sum() == counts[0].sum()
+    warnings = bl.from_splink(frame).describe().warnings
+    assert any("badly wrong" in warning for warning in warnings)
+    assert not bl.from_splink(frame, model).describe().warnings
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize("folder", ["fodors_zagats", "dblp_acm"])
+def test_our_posterior_on_its_comparisons_is_better_on_real_files(folder):
+    if not (splink_pairs.ROOT / "truth" / folder).is_dir():
+        pytest.skip(f"no truth/{folder}: set BAYESLINK_DATA to the folder that holds it")
+    found = splink_pairs.compared(folder)
+    assert found["bayeslink"] > max(found["splink 0.5"], found["splink 0.9"]) + 0.01
 
 
 def test_sides_are_told_by_the_names_of_the_data_sets(predicted):

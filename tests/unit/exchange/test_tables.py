@@ -112,6 +112,32 @@ def test_features_of_recordlinkage(compared):
         bl.from_recordlinkage(features, cuts=[0, 2])
 
 
+def test_features_without_labels_are_columns_with_numbers(compared):
+    table = every_pair(compared).to_pandas().set_index(["id_a", "id_b"])
+    features = (table > 0).astype(float)
+    features.columns = range(features.shape[1])
+    assert [f.name for f in bl.from_recordlinkage(features).fields] == ["0", "1", "2", "3"]
+
+
+@pytest.mark.filterwarnings("ignore")  # what recordlinkage does with pandas
+def test_features_that_recordlinkage_itself_made():
+    reason = "recordlinkage 0.16 asks for pandas below 3: it can only be put beside it by hand"
+    rl = pytest.importorskip("recordlinkage", reason=reason)
+    files = bl.simulate(300, seed=4)
+    a, b = (t.to_pandas().set_index("id") for t in (files.a, files.b))
+    index, compare = rl.Index(), rl.Compare()
+    index.block("sex")
+    compare.string("gname", "gname", method="jarowinkler", label="given")
+    compare.string("fname", "fname", method="levenshtein", threshold=0.85)
+    compare.exact("dob", "dob")
+    compare.exact("postcode", "postcode")
+    features = compare.compute(index.index(a, b), a, b)
+    run = bl.link(bl.from_recordlinkage(features, ids=(a.index, b.index)), **FEW)
+    assert [f.n_levels for f in run.pairs.fields] == [4, 2, 2, 2]
+    assert bl.evaluate(run.table, files.truth).precision > 0.95
+    assert bl.evaluate(run.table, files.truth).recall > 0.8
+
+
 def test_patterns_of_fastlink():
     patterns = pd.DataFrame(
         {"inds.a": [1, 1, 2, 2], "inds.b": [1, 2, 1, 2], "gamma.1": [2, 0, 1, 2],

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import bayeslink as bl
 from bayeslink.cli import main
+from bayeslink.results.models import model_of
 
 FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("occup"), bl.date("dob")]
 FEW = {"draws": 100, "tune": 50, "chains": 2}
@@ -84,6 +85,16 @@ def test_a_model_of_other_fields_is_refused(parts, run):
             bl.link(parts[0], parts[2], model=wrong)
 
 
+def test_a_damaged_model_is_refused(parts, run):
+    whole = json.dumps(model_of(run), default=np.generic.item)
+    for key, value in (("settings", 3), ("settings", {}), ("m", [1]), ("u", "x"), ("levels", None),
+                       ("m", [0, 0, 0, 0]), ("links_at_level", [-1] * 4)):  # fmt: skip
+        damaged = json.loads(whole)
+        damaged["fields"][0][key] = value
+        with pytest.raises(bl.InputError, match=rf"fields\[0\]\.{key}"):
+            bl.link(*parts[:2], model=damaged)
+
+
 def test_a_batch_is_linked_to_what_is_left_of_a(parts, run, files):
     batch = bl.update(run, parts[2])
     earlier = pairs_of(run.table)
@@ -91,6 +102,9 @@ def test_a_batch_is_linked_to_what_is_left_of_a(parts, run, files):
     assert not {a for a, _ in earlier} & {a for a, _ in new}
     whole = pairs_of(bl.link(files.a, files.b, FIELDS, **FEW).table)
     assert len((earlier | new) & whole) > 0.96 * len(whole)
+    doubtful = sum(p < 0.95 for p in run.table["link_probability"].to_pylist())
+    assert doubtful > 0
+    assert f"{doubtful} of the {run.n_links} earlier links are in doubt" in batch.warnings[-1]
     with pytest.raises(bl.InputError, match="ids that the earlier B has"):
         bl.update(run, parts[1].slice(0, 20))
 
@@ -110,6 +124,7 @@ def test_update_on_the_command_line(parts, tmp_path):
     done = link("--update", tmp_path / "out", names[2], "-o", tmp_path / "batch")
     assert done.exit_code == 0, done.output
     assert "new records were linked" in done.output
+    assert "are in doubt (below 0.95)" in done.output
     linked = pa.csv.read_csv(tmp_path / "batch" / "linked.csv")
     assert len(linked) > 30
     assert bl.relink(tmp_path / "batch").n_links == len(linked)

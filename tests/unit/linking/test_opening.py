@@ -1,7 +1,9 @@
 """Runs that travel: opened elsewhere, repeated, joined by the command line."""
 
 import json
+import os
 import shutil
+import stat
 import zipfile
 
 import numpy as np
@@ -158,6 +160,48 @@ def test_join_writes_any_kind_of_join_and_draws(home, tmp_path):
     assert cli("join", home / "run", "-o", drawn).exit_code == 4  # it exists
     assert cli("join", home / "run", "-o", drawn, "--force").exit_code == 0
     assert cli("join", home / "run", "-o", tmp_path / "x.txt").exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["all.csv", "all.parquet"])
+def test_a_joined_file_is_its_owners(home, tmp_path, name):
+    before = os.umask(0o022)
+    try:
+        assert cli("join", home / "run", "-o", tmp_path / name).exit_code == 0
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+    finally:
+        os.umask(before)
+
+
+DAMAGES = {
+    "search": ["x", {"joins": "x"}],
+    "engine": [None, 3],
+    "memory": [None, {"budget": "x"}],
+}
+
+
+@pytest.mark.parametrize(("key", "value"), [(k, v) for k in DAMAGES for v in (*DAMAGES[k], ...)])
+def test_keys_of_run_json_that_only_opening_reads_are_checked(home, tmp_path, key, value):
+    shutil.copytree(home / "run", tmp_path / "run")
+    told = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))
+    told[key] = value
+    if value is ...:
+        del told[key]
+    (tmp_path / "run" / "run.json").write_text(json.dumps(told), "utf-8")
+    with pytest.raises(bl.InputError, match=rf"run\.json: {key}"):
+        bl.open_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize(("column", "value"), [("pair", 2**20), ("chain", 9), ("last", -1)])
+def test_draws_of_links_out_of_range_are_refused(home, tmp_path, column, value):
+    out = shutil.copytree(home / "run", tmp_path / "run")
+    table = pq.read_table(out / "link_draws.parquet")
+    at, values = table.column_names.index(column), pa.array([value] * len(table), pa.int32())
+    pq.write_table(table.set_column(at, column, values), out / "link_draws.parquet")
+    told = json.loads((out / "run.json").read_text("utf-8"))
+    del told["files"]["link_draws.parquet"]  # as if the run had written it so
+    (out / "run.json").write_text(json.dumps(told), "utf-8")
+    with pytest.raises(bl.InputError, match=rf"link_draws\.parquet: column (first|{column})"):
+        bl.open_run(out)
 
 
 def test_a_state_from_elsewhere_brings_in_no_code(home, tmp_path):

@@ -1,10 +1,11 @@
 """Analyses of linked data: regression pooled over draws, group tables, coverage by stratum."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import bayeslink as bl
-from benchmarks.regression import FIELDS, interval, simulated, slope
+from benchmarks.regression import FIELDS, interval, robust, simulated, slope
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +79,49 @@ def test_coverage_by_stratum(linked):
     assert other[-1]["people"] == 150
     with pytest.raises(bl.InputError, match='"a" or "b"'):
         bl.coverage(run, "sex", of="c")
+
+
+def test_expected_values_are_means_over_the_links(linked):
+    run, _ = linked
+    a, b = run.sources
+    table = bl.expected(run, "x")
+    assert table.column_names == [*b.column_names, "x", "link_probability"]
+    assert table["id"].to_pylist() == b["id"].to_pylist()
+    x = dict(zip(a["id"].to_pylist(), a["x"].to_pylist(), strict=True))
+    mean = np.mean([*x.values()])
+    for row in table.slice(0, 40).to_pylist():
+        total, sure = 0.0, 0.0
+        for pair in run.posterior.link_probabilities().to_pylist():
+            if pair["id_b"] == row["id"]:
+                total += pair["link_probability"] * x[pair["id_a"]]
+                sure += pair["link_probability"]
+        assert row["link_probability"] == pytest.approx(sure)
+        assert row["x"] == pytest.approx(total + (1 - sure) * mean, abs=1e-9)
+
+
+def test_a_regression_on_expected_values_is_not_pulled_to_0(linked):
+    """The slope is 2; the pooled one is pulled by the wrong links of each draw."""
+    run, truth = linked
+    a, b = run.sources
+    true = truth.join(a, "id_a", "id").join(b.select(["id", "y"]), "id_b", "id")
+    pooled = np.mean([slope(joined)[0] for joined in run.joined_draws(20)])
+    estimate, low, high = robust(bl.expected(run, "x"))
+    assert low < slope(true)[0] < high
+    assert abs(estimate - slope(true)[0]) < abs(pooled - slope(true)[0])
+    other = bl.expected(run, "y", of="b")  # the other way round: E(x | y) has slope 2 / 5
+    fit = np.polyfit(other["y"].to_numpy(), other["x"].to_numpy(), 1)
+    assert fit[0] == pytest.approx(0.4, abs=0.1)
+
+
+def test_expected_values_need_numbers_and_probabilities(linked):
+    run, _ = linked
+    with pytest.raises(bl.InputError, match="does not hold numbers"):
+        bl.expected(run, "gname")
+    with pytest.raises(bl.InputError, match="no column 'z'"):
+        bl.expected(run, "z")
+    a, b = run.sources
+    missing = a.set_column(a.column_names.index("x"), "x", pa.array([""] * 20 + ["1.5"] * 130))
+    again = bl.link(missing, b, FIELDS, draws=20, tune=20, chains=1)
+    assert bl.expected(again, "x")["x"].to_pylist() == pytest.approx([1.5] * len(b))
+    with pytest.raises(bl.SettingsError, match="point"):
+        bl.expected(bl.link(a, b, FIELDS, point=True), "x")

@@ -1,0 +1,57 @@
+"""The field for a column that was named without a comparison: as `suggest` would propose it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bayeslink.comparing.fields import Field, exact
+from bayeslink.data.records import ReadOptions, read_records
+from bayeslink.engines.compare import read_options
+from bayeslink.errors import SettingsError
+from bayeslink.suggesting.pairing import pair_named
+from bayeslink.suggesting.profiles import profile_columns, sample_rows
+from bayeslink.suggesting.proposing import COMPARISONS, propose
+
+
+def with_chosen(
+    given: Sequence[Field | str],
+    a: Any,
+    b: Any,
+    read: ReadOptions | tuple[ReadOptions, ReadOptions] | None = None,
+    missing: Sequence[str] | None = None,
+) -> tuple[list[Field], str | None]:
+    """Fields with a comparison for each column that was only named, and a line that says which.
+
+    A column is named as `surname`, or as `Surname=last_name` where its name differs between the
+    files. Where its values do not tell, as if all were the same, it is compared as it is.
+    """
+    named = {text: _both(text) for text in given if isinstance(text, str)}
+    if not named:
+        return [field for field in given if isinstance(field, Field)], None
+    options, profiles, sampled = read_options(read, missing), [], []
+    for side, source in enumerate((a, b)):
+        columns = [*dict.fromkeys(names[side] for names in named.values())]
+        records = read_records(
+            source, id=None, columns=columns, options=options[side], side="AB"[side]
+        )
+        profiles.append({profile.name: profile for profile in profile_columns(records)})
+        sampled.append(len(sample_rows(len(records))) / len(records))
+    chosen = {}
+    for text, (x, y) in named.items():
+        found = pair_named(profiles[0][x], profiles[1][y], (sampled[0], sampled[1]))
+        as_it_is = exact(x) if x == y else exact(x, columns=(x, y))
+        chosen[text] = propose(found) if found and found.kind in COMPARISONS else as_it_is
+    told = ", ".join(f"{text} ({field.kind})" for text, field in chosen.items())
+    said = f"comparisons were chosen from the files for the columns named without one: {told}."
+    return [chosen[field] if isinstance(field, str) else field for field in given], said
+
+
+def _both(text: str) -> tuple[str, str]:
+    sides = text.split("=")
+    if len(sides) > 2 or not all(sides):
+        raise SettingsError(
+            f"{text!r} is no column, nor COLUMN_A=COLUMN_B. Say how to compare it, too: exact(…), "
+            "name(…)."
+        )
+    return sides[0], sides[-1]
