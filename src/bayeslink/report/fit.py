@@ -9,6 +9,7 @@ from bayeslink.report import charts
 from bayeslink.report.charts import Bar
 from bayeslink.report.markup import Number, counted, figure, notes, paragraph, section, table
 from bayeslink.report.material import Material
+from bayeslink.spoken import signed
 
 _FEWEST = 5.0  # joint agreements, seen or expected, from which a ratio says anything
 
@@ -85,9 +86,9 @@ def _together(s: dict[str, Any], checks: dict[str, Any]) -> str:
         tip = (
             f"{label}: {counted(t['observed'])} times; the model expects "
             f"{counted(t['expected'])}, independence {counted(t['independent'])} "
-            f"(2 to the {alone:+.1f})"
+            f"(2 to the {signed(alone)})"
         )
-        bars.append(Bar(label, 0, by_model, f"{by_model:+.1f}".replace("-", "−"), tip))
+        bars.append(Bar(label, 0, by_model, signed(by_model), tip))
     return figure(
         charts.signed(
             "Joint agreement among certain non-links", bars, "log2 of seen / expected", 1.0

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Cells = dict[str, tuple[str, str]]  # of two records, by field
 _NOT_THERE = "the input files are not there as they were, or have changed since the run."
+MISSING = "–"
 FEW_PAIRS = 3_000_000_000  # pairs in scope up to which a report searches them again for the path
 
 
@@ -68,8 +69,8 @@ def _values_of(records: Sequence[Records], fields: Sequence[Field]) -> Values:
         return [
             {
                 f.name: (
-                    records[0].text(f.columns[0], a) or "–",
-                    records[1].text(f.columns[1], b) or "–",
+                    records[0].text(f.columns[0], a) or MISSING,
+                    records[1].text(f.columns[1], b) or MISSING,
                 )
                 for f in fields
             }

@@ -14,7 +14,7 @@ from bayeslink.errors import BayeslinkError, InputError, SettingsError
 from bayeslink.judging.judgements import LINK, NONLINK, Judgement, Judgements, Pair, Sample
 from bayeslink.results.audit import evaluate_sample
 from bayeslink.results.audit_sample import draw_sample
-from bayeslink.review.marks import visible
+from bayeslink.results.marks import visible
 from bayeslink.review.material import Material
 from bayeslink.review.screen import evidence, in_order, screen
 
