@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
-from bayeslink.commands.options import side_a, side_b
+from bayeslink.commands.options import FILE, side_a, side_b
 from bayeslink.commands.talking import print_json, showing_progress, tell
 from bayeslink.errors import SettingsError
 
 
 @click.command()
-@click.argument("run", type=Path)
+@click.argument("run", type=FILE)
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="[any that is free]")
 @click.option(
     "--show",
