@@ -21,8 +21,8 @@ from bayeslink.report import charts, curves
 from bayeslink.report.fields import in_words
 from bayeslink.report.levels import meanings
 from bayeslink.report.page import report
-from bayeslink.report.sections import expected_errors
 from bayeslink.report.svg import escape, ticks
+from bayeslink.results.expected import expected_errors
 from bayeslink.spoken import signed
 
 ORDER = [

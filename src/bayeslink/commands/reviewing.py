@@ -1,4 +1,4 @@
-"""`review`: uncertain cases judged on a page."""
+"""`review`: doubtful pairs judged on a page."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def review(
     b: str | None,
     as_json: bool,
 ) -> None:
-    """Judge the uncertain cases of the run directory RUN on a page in the browser.
+    """Judge the doubtful pairs of the run directory RUN on a page in the browser.
 
     The page is served to this machine only. Judgements are stored at once in RUN/review.sqlite.
     """

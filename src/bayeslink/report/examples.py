@@ -1,4 +1,4 @@
-"""Examples from certain to uncertain, each with its weight by field and its rivals."""
+"""Examples from certain to doubtful, each with its weight by field and its rivals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NEGLIGIBLE = 0.0005  # rivals below this are counted, not listed
 
 def examples(material: Material, *, values: bool) -> str:
     """The section, with the records' ids and values or without."""
-    title = "Examples, from certain to uncertain"
+    title = "Examples, from certain to doubtful"
     chosen = _chosen(material)
     if not chosen:
         return section("examples", title, paragraph("There are no candidate pairs."))

@@ -22,6 +22,7 @@ from bayeslink.report.markup import (
 from bayeslink.report.material import FEW_PAIRS, Material
 from bayeslink.report.svg import escape, tag
 from bayeslink.results.evaluation import Evaluation
+from bayeslink.results.expected import errors_to_expect, expected_errors
 from bayeslink.spoken import signed
 
 LOG2 = math.log(2)
@@ -52,15 +53,6 @@ def overview(material: Material, result: Evaluation | None) -> str:
     )
 
 
-def expected_errors(s: Mapping[str, Any]) -> tuple[float, float]:
-    """How many links are expected to be false, and how many true ones missed, in tenths.
-
-    Rounded here, so that their sum is that of the numbers shown.
-    """
-    false = s["expected_false_links"]
-    return round(false, 1), round(max(0.0, s["links_mean"] - (s["n_links"] - false)), 1)
-
-
 def how_to_review(s: Mapping[str, Any]) -> str:
     """What to do about doubtful pairs; nothing of a point estimate, which has none."""
     if "chains" not in s:
@@ -84,12 +76,9 @@ def _in_words(s: dict[str, Any]) -> str:
     if "chains" not in s:
         return words + " This is a point estimate: it says nothing about how sure the links are."
     low, high = s["links_interval"]
-    false, missed = expected_errors(s)
     return words + (
         f" With 95 % probability between {counted(low)} and {counted(high)} records are in both "
-        f"files. Errors to expect: {counted(false, 1)} false links and {counted(missed, 1)} true "
-        f"ones missed{' or left to review' if s['review_records'] else ''}, "
-        f"{counted(false + missed, 1)} in all."
+        f"files. {errors_to_expect(s)}"
     )
 
 

@@ -230,7 +230,7 @@ class Desk:
         return True
 
     def _settled_errors(self, standing: Standing) -> float:
-        """Expected wrong decisions among the pairs that people have settled."""
+        """Expected errors among the pairs that people have settled."""
         settled = [pair for pair in standing.settled() if standing.case[pair] in self._worth]
         rows = [row for row in self.material.find(settled) if row is not None]
         return float(self.material.cases.error[rows].sum())
