@@ -178,3 +178,19 @@ def test_a_script_that_is_not_ours_is_stopped(browser, made, tmp_path):
     visit.page.wait_for_timeout(200)
     assert visit.page.title() != "run"
     assert len(visit.complaints) >= 2
+
+
+def test_on_paper_headings_stay_with_what_follows(browser, made):
+    """And what is for narrow screens does not apply to paper, which is as narrow."""
+    page = Visit(browser, made, viewport={"width": 680, "height": 960}).page
+    page.emulate_media(media="print")
+    rules = page.eval_on_selector_all(
+        "h2, h3, h2 + p", "all => [...new Set(all.map((e) => getComputedStyle(e).breakAfter))]"
+    )
+    assert rules == ["avoid"]
+    heights = page.eval_on_selector_all(
+        ".example", "all => all.map((e) => e.getBoundingClientRect().height)"
+    )
+    assert max(heights) < 960 / 3
+    head = page.locator(".example thead").first.bounding_box()
+    assert head["width"] > 200  # a table still

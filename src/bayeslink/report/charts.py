@@ -66,6 +66,7 @@ class Counts:
 
 
 EVERY_COUNT = Counts()
+SIGNS = "speaks for a link", "against"  # full bars, and hollow ones
 
 
 # --- bars -------------------------------------------------------------------------------------
@@ -148,11 +149,17 @@ def waterfall(
     return Chart(title, f"{alt}; {said}", _bars([("", bars)], axis="bits", limit=limit))
 
 
-def signed(title: str, bars: Sequence[Bar], axis: str, least: float) -> Chart:
+def signed(
+    title: str,
+    bars: Sequence[Bar],
+    axis: str,
+    least: float,
+    signs: tuple[str, str] = SIGNS,
+) -> Chart:
     """Bars to either side of 0, full above and hollow below, on a scale of ±least or more."""
     drawn = [replace(bar, cls=_sign(bar.end)) for bar in bars]
     words = ", ".join(f"{bar.label} {bar.shown}" for bar in bars)
-    return Chart(title, words, _bars([("", drawn)], axis=axis, least=least))
+    return Chart(title, words, _bars([("", drawn)], axis=axis, least=least, signs=signs))
 
 
 def _bars(
@@ -162,6 +169,7 @@ def _bars(
     limit: tuple[float, str] | None = None,
     least: float = 0.0,
     log: bool = False,
+    signs: tuple[str, str] = SIGNS,
 ) -> Callable[[int], tuple[float, list[str]]]:
     ends = [-least, least, *(x for _, bars in groups for bar in bars for x in (bar.start, bar.end))]
     if limit:
@@ -172,10 +180,10 @@ def _bars(
     def draw(width: int) -> tuple[float, list[str]]:
         left = min(longest * CHARACTER + 18, width * 0.46)
         x = scale(low, high, left, width - NUMBERS)
-        signs = {bar.cls for _, bars in groups for bar in bars} >= {"full", "hollow"}
-        y, marks = (18.0 if limit or signs else 4.0), []
-        if signs and not limit:
-            marks.append(legend(width, [("full", "above 0"), ("hollow", "below 0")]))
+        both = {bar.cls for _, bars in groups for bar in bars} >= {"full", "hollow"}
+        y, marks = (18.0 if limit or both else 4.0), []
+        if both and not limit:
+            marks.append(legend(width, [("full", signs[0]), ("hollow", signs[1])]))
         top = y
         for name, bars in groups:
             if name:

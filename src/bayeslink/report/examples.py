@@ -136,7 +136,13 @@ def _example(e: Explanation, normalise: Mapping[str, Sequence[str]]) -> str:
             if e.probability is not None
         )
     )
-    return tag("article", content, cls="example", data_of="example", data_key=e.decision)
+    return tag(
+        "article",
+        content,
+        cls=f"example{' valued' * values}",
+        data_of="example",
+        data_key=e.decision,
+    )
 
 
 def _steps(

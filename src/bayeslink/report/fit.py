@@ -43,8 +43,9 @@ def _structure(s: dict[str, Any]) -> str:
             "paper."
         )
     words = (
-        "How many fields of a link are wrong has a law of its own, learned from the links. "
-        "Which fields go together among pairs that are no links was learned from the other pairs "
+        "Errors come together: how many fields of a link are wrong was learned from the links as a "
+        "whole, not field by field. Which fields go together among pairs that are no links was "
+        "learned from the other pairs "
         f"of {counted(structure['certain_links'])} records whose own link is certain"
     )
     found = [f"{d['field']} depends on {d['on']}" for d in structure["dependences"]]
@@ -91,7 +92,11 @@ def _together(s: dict[str, Any], checks: dict[str, Any]) -> str:
         bars.append(Bar(label, 0, by_model, signed(by_model), tip))
     return figure(
         charts.signed(
-            "Joint agreement among certain non-links", bars, "log2 of seen / expected", 1.0
+            "Joint agreement among certain non-links",
+            bars,
+            "log₂ of seen / expected",
+            1.0,
+            ("more often than expected", "less often"),
         ),
         "Pairs that are certainly no links: how often two fields agree at once, against what the "
         "model expects. 0 is as expected, +1 is twice as often.",
