@@ -61,7 +61,8 @@ def how_to_review(s: Mapping[str, Any]) -> str:
         "p",
         "To judge doubtful pairs by eye, those most likely decided wrongly first: "
         + tag("code", "bayeslink review OUT")
-        + ", where OUT is the directory of this run.",
+        + ", where OUT is the directory of this run. The page counts the errors to expect in cases "
+        "worth judging; the others are spread thinly over many pairs.",
     )
 
 
