@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from bayeslink import __version__
-from bayeslink.commands import drafting, linking, results, reviewing, trying
-from bayeslink.commands.talking import cannot_tell, complain
+from bayeslink.commands import about, drafting, linking, results, reviewing, trying
+from bayeslink.commands.options import verbose
+from bayeslink.commands.talking import LOUD, cannot_tell, complain, tell
 from bayeslink.errors import BayeslinkError
 from bayeslink.streams import open_all
 from bayeslink.threads import ends_in_order
@@ -51,10 +51,22 @@ class _Commands(click.Group):
                 ctx.exit(1)
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="bayeslink")
-def main() -> None:
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+    no_args_is_help=True,
+)
+@click.option("--version", is_flag=True, help="Show the version; with -v, all to report a fault.")
+@verbose
+@click.pass_context
+def main(ctx: click.Context, version: bool) -> None:
     """Link two files of records about the same people, one-to-one, without a shared key."""
+    if version:
+        tell(about.versions(ctx.meta.get(LOUD, 0) > 0))
+        ctx.exit()
+    if ctx.invoked_subcommand is None:
+        raise click.UsageError("Missing command.", ctx)
 
 
 for command in (
@@ -70,6 +82,7 @@ for command in (
     results.report,
     reviewing.review,
     trying.reproduce,
+    about.completion,
 ):
     main.add_command(command)
 

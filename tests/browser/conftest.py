@@ -5,6 +5,9 @@ import subprocess
 
 import pytest
 
+import bayeslink as bl
+from tests.unit.test_review import FIELDS, Server, copied
+
 
 def chromium():
     """The browser on this machine; Debian's is installed if it can be."""
@@ -27,3 +30,33 @@ def browser():
         started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield started
         started.close()
+
+
+@pytest.fixture(scope="session")
+def reviewed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("review")
+    bl.write_simulation(bl.simulate(400, seed=4), folder / "data")
+    a, b = folder / "data" / "a.csv", folder / "data" / "b.csv"
+    bl.link(a, b, FIELDS, draws=200, tune=100, chains=2).save(folder / "run")
+    return folder / "run"
+
+
+@pytest.fixture
+def run(reviewed, tmp_path):
+    """A run to review, of one's own."""
+    return copied(reviewed, tmp_path)
+
+
+@pytest.fixture
+def serve(run):
+    """Starts servers, and ends those that are left."""
+    servers = []
+
+    def start(folder=run, *options):
+        servers.append(Server(folder, *options))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.process.kill()
+        server.process.communicate()

@@ -7,6 +7,7 @@ import pytest
 
 import bayeslink as bl
 from bayeslink.report.page import report
+from tests.browser.accessible import barriers
 from tests.unit.test_report import HOSTILE
 
 pytest.importorskip("playwright.sync_api")
@@ -78,6 +79,31 @@ def test_text_in_charts_stays_inside_them(browser, made):
             }).map((t) => t.textContent)"""
         )
         assert outside == []
+
+
+def test_no_table_is_cut_off_on_a_desk_and_a_cut_is_seen_on_a_phone(browser, made):
+    cut = """() => [...document.querySelectorAll(".scroll")]
+        .filter((e) => e.scrollWidth > e.clientWidth + 1)
+        .map((e) => [e.getAttribute("aria-label"), getComputedStyle(e).backgroundAttachment])"""
+    desk = Visit(browser, made, viewport={"width": 1280, "height": 900}).page
+    assert desk.evaluate(cut) == []
+    phone = Visit(browser, made, viewport={"width": 400, "height": 900}).page
+    cues = phone.evaluate(cut)
+    assert cues
+    assert {cue for _, cue in cues} == {"local, local, scroll, scroll"}
+    bits = phone.eval_on_selector_all(
+        ".example td:nth-child(5)", "all => all.map((e) => e.getBoundingClientRect().right)"
+    )
+    assert max(bits) <= 400
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_in_the_way_of_people_who_see_badly(browser, made, scheme):
+    page = Visit(browser, made, color_scheme=scheme).page
+    assert barriers(page) == []
+    page.goto("about:blank")  # what the check can see
+    page.set_content("<main><p style='color: #aaa; background: #fff'>pale</p></main>")
+    assert "color-contrast" in [rule for rule, *_ in barriers(page)]
 
 
 def test_menus_and_tables_answer(browser, made):
@@ -152,3 +178,19 @@ def test_a_script_that_is_not_ours_is_stopped(browser, made, tmp_path):
     visit.page.wait_for_timeout(200)
     assert visit.page.title() != "run"
     assert len(visit.complaints) >= 2
+
+
+def test_on_paper_headings_stay_with_what_follows(browser, made):
+    """And what is for narrow screens does not apply to paper, which is as narrow."""
+    page = Visit(browser, made, viewport={"width": 680, "height": 960}).page
+    page.emulate_media(media="print")
+    rules = page.eval_on_selector_all(
+        "h2, h3, h2 + p", "all => [...new Set(all.map((e) => getComputedStyle(e).breakAfter))]"
+    )
+    assert rules == ["avoid"]
+    heights = page.eval_on_selector_all(
+        ".example", "all => all.map((e) => e.getBoundingClientRect().height)"
+    )
+    assert max(heights) < 960 / 3
+    head = page.locator(".example thead").first.bounding_box()
+    assert head["width"] > 200  # a table still

@@ -14,7 +14,7 @@ SOURCE = Path(bayeslink.__file__).parent
 ROOMS = [
     "cli", "commands", "review", "reproduce", "exchange", "linking", "suggesting", "plots",
     "report", "results", "judging", "simulation", "engines", "inference", "pairs", "comparing",
-    "data", "kernels", "progress", "threads", "streams", "memory", "checkpoints", "shown",
+    "data", "kernels", "progress", "threads", "streams", "memory", "checkpoints", "shown", "spoken",
     "plain", "private", "errors", "__init__",
 ]  # fmt: skip
 

@@ -18,8 +18,12 @@ from bayeslink import plots
 from bayeslink.cli import main
 from bayeslink.errors import InputError
 from bayeslink.report import charts, curves
+from bayeslink.report.fields import in_words
+from bayeslink.report.levels import meanings
 from bayeslink.report.page import report
 from bayeslink.report.svg import escape, ticks
+from bayeslink.results.expected import expected_errors
+from bayeslink.spoken import signed
 
 ORDER = [
     "fit", "fields", "patterns", "prior", "w0", "blocks", "posterior", "probabilities",
@@ -129,7 +133,10 @@ def test_the_headline_is_that_of_the_run(run, saved, tmp_path):
     low, high = s["links_interval"]
     assert f"{s['n_links']:,} links between a.csv and b.csv" in text
     assert f"With 95 % probability between {low:,} and {high:,} records are in both" in text
-    assert f"about {s['expected_false_links']:,.0f} are expected to be false" in text
+    false = s["expected_false_links"]
+    missed = run.posterior.n_links.mean() - (s["n_links"] - false)
+    in_all = round(false, 1) + round(missed, 1)
+    assert f"{false:,.1f} false links and {missed:,.1f} true ones missed, {in_all:,.1f} in" in text
 
 
 def test_patterns_add_up(run, saved, tmp_path):
@@ -142,6 +149,67 @@ def test_patterns_add_up(run, saved, tmp_path):
     assert candidates == run.posterior.blocks.n_candidates
     assert links == run.n_links
     assert expected == pytest.approx(run.posterior.probability.sum(), abs=0.05 * end)
+
+
+def test_patterns_and_levels_are_told_in_words(saved, tmp_path):
+    levels = {"x": ["missing", "different", "equal"], "y": ["missing", "far", "near", "equal"]}
+    assert in_words(levels, {"x": 2, "y": 3}) == "full agreement"
+    assert in_words(levels, {"x": 0, "y": 2}) == "x missing; y near"
+    assert in_words(levels, {"x": 0, "y": 0}) == "x, y missing"
+    page = Page(text_of(saved, tmp_path))
+    start = next(i for i, row in enumerate(page.rows) if row[-3:-2] == ["Candidates"])
+    assert all(re.search("[a-z]{3}", row[0]) for row in page.rows[start + 1 : start + 10])
+    assert "0.25 is one letter in four" in page.text
+    assert "letter" not in meanings(["different", "equal"])
+    assert "letter" not in meanings(["distance > 5 km", "distance ≤ 5 km"])
+
+
+def test_weights_have_their_intervals(run, saved, tmp_path):
+    """Of the draws of log2(m/u), and around the weight."""
+    text = text_of(saved, tmp_path)
+    weight = run.parameters.log_weights[0, 1:] / math.log(2)
+    found = re.findall(
+        r'aria-label="gname, [^"]*?: ([+−]?[\d.]+) bits, [^"]*; 95 % interval '
+        r'([+−]?[\d.]+) to ([+−]?[\d.]+) bits"',
+        text,
+    )
+    numbers = [[float(x.replace("−", "-")) for x in row] for row in found]
+    assert [row[0] for row in numbers] == pytest.approx(
+        [w for w in weight[::-1] if w][: len(numbers)], abs=0.051
+    )
+    assert all(low - 0.05 <= w <= high + 0.05 for w, low, high in numbers)
+    assert all(low < high for _, low, high in numbers)
+    assert len(numbers) >= 3
+
+
+def test_minus_is_a_minus_and_nothing_has_no_sign(run, saved, tmp_path):
+    assert signed(-1.26) == "−1.3"
+    assert signed(0.04) == signed(-0.04) == signed(0.0) == "0.0"
+    assert signed(-0.4, 0) == "0"
+    text = text_of(saved, tmp_path)
+    words = Page(text.split('<section id="repeat">')[0] + "</main></body></html>").text
+    said = words + " ".join(re.findall(r'aria-label="([^"]*)"', text))
+    assert not re.findall(r"(?<![\w.-])-\d[^\n]*", said)
+    assert not re.findall(r"[+−]0(?:\.0+)?(?![\d.])", said)
+
+
+def test_differing_letters_are_marked_as_in_a_review(saved, tmp_path):
+    a = pa.table({"id": ["1", "2"], "x": ["Jenkins", "Smith"], "y": ["p", "q"]})
+    b = pa.table({"id": ["1", "2"], "x": ["jenkyns", "Smith"], "y": ["p", "q"]})
+    run = bl.link(a, b, [bl.levenshtein("x"), bl.exact("y")], draws=20, tune=5, chains=2)
+    text = text_of(run, tmp_path)
+    assert '<bdi>jenk<mark class="other">y</mark>ns</bdi>' in text  # case is evened out: not marked
+    assert "<bdi>Jenkins</bdi>" in text
+
+
+def test_doubtful_pairs_come_with_what_to_do(run, saved, tmp_path):
+    p = run.candidates()["link_probability"].to_numpy()
+    doubtful = int(((p > 0.1) & (p < 0.9)).sum())
+    text = text_of(saved, tmp_path)
+    assert doubtful
+    assert f"<dt>Doubtful pairs</dt><dd>{doubtful:,}<" in text
+    assert "<code>bayeslink review OUT</code>" in text
+    assert "Left to review" not in text
 
 
 def test_nothing_is_fetched_and_only_our_own_script_may_run(saved, tmp_path):
@@ -164,6 +232,9 @@ def test_with_the_truth_it_says_how_well_it_went(run, saved, files, tmp_path):
     text = text_of(saved, tmp_path, truth=files / "truth.csv")
     result = bl.evaluate(run.table, bl.simulate(300, seed=3).truth)
     assert f"Precision {result.precision:.4f}, recall {result.recall:.4f}" in text
+    errors = result.false_links + result.missed
+    expected = sum(expected_errors(json.loads((saved / "run.json").read_text())))
+    assert f": {errors:,} errors, where {expected:,.1f} were expected." in text
     assert 'data-chart="calibration"' in text
 
 

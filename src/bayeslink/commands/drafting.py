@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayeslink.commands.options import as_json_option, reading
+from bayeslink.commands.options import FILE, FILE_TEXT, as_json_option, reading
 from bayeslink.commands.talking import print_json, showing_progress
 from bayeslink.errors import SettingsError
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", type=FILE_TEXT)
+@click.argument("b", type=FILE_TEXT)
 @click.option("--id", "ids", multiple=True, help="Id column (twice: in A, then in B). [found]")
 @reading
 @click.option(
-    "-o", "--output", default="link.toml", show_default=True, type=Path, metavar="link.toml"
+    "-o", "--output", default="link.toml", show_default=True, type=FILE, metavar="link.toml"
 )
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 @as_json_option

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayeslink.commands.drafting import suggest_for
-from bayeslink.commands.options import as_json_option, force_option, quiet, reading, verbose
+from bayeslink.commands.options import (
+    FILE,
+    FILE_TEXT,
+    as_json_option,
+    force_option,
+    quiet,
+    reading,
+    verbose,
+)
 from bayeslink.commands.talking import (
     prepare_kernels,
     print_json,
@@ -30,8 +38,8 @@ RESUMED, RESUMABLE = "bayeslink.resumed", "bayeslink.resumable"
 
 
 @click.command()
-@click.argument("a", required=False)
-@click.argument("b", required=False)
+@click.argument("a", required=False, type=FILE_TEXT)
+@click.argument("b", required=False, type=FILE_TEXT)
 @click.option(
     "--id",
     "ids",
@@ -53,14 +61,21 @@ RESUMED, RESUMABLE = "bayeslink.resumed", "bayeslink.resumable"
     help="Compare only pairs that agree on this column (COLUMN_A=COLUMN_B if they differ).",
 )
 @click.option(
-    "--theta", type=float, help="Cost of one link. Without it, it follows from --overlap."
+    "--theta", type=float, help="Cost of one link. Without it, it follows from --overlap-beta."
 )
-@click.option("--overlap", metavar="ALPHA,BETA", help="Beta prior on the matched share. [1,1]")
+@click.option(
+    "--overlap-beta",
+    "--overlap",
+    "overlap",
+    metavar="ALPHA,BETA",
+    help="Beta prior on the share of the smaller file that has a match: its mean is "
+    "ALPHA / (ALPHA + BETA), as sure as if so many records had been looked up. [1,1: any share]",
+)
 @reading
 @click.option(
     "--quarantine",
     multiple=True,
-    type=str,
+    type=FILE_TEXT,
     metavar="FILE",
     help="Set short and long rows aside in this file (twice: of A, then of B).",
 )
@@ -89,11 +104,13 @@ RESUMED, RESUMABLE = "bayeslink.resumed", "bayeslink.resumable"
 )
 @click.option(
     "--labels",
+    type=FILE_TEXT,
     metavar="PATH",
     help="Judged pairs, to hold for certain: a reviewed run directory, or a CSV or Parquet file.",
 )
 @click.option(
     "--model",
+    type=FILE_TEXT,
     metavar="PATH",
     help="An earlier run directory or its model.json: what it learned of m is the prior.",
 )
@@ -102,7 +119,7 @@ RESUMED, RESUMABLE = "bayeslink.resumed", "bayeslink.resumable"
 )
 @click.option(
     "--update",
-    type=Path,
+    type=FILE,
     metavar="RUN",
     help="Link a new batch, the one file given, to the records of A that RUN left without a link.",
 )
@@ -138,9 +155,9 @@ RESUMED, RESUMABLE = "bayeslink.resumed", "bayeslink.resumable"
 @click.option(
     "--keep-inputs", is_flag=True, help="Copy the inputs to OUT, to repeat the run from it alone."
 )
-@click.option("--config", type=Path, metavar="link.toml", help="Settings from a file; flags win.")
+@click.option("--config", type=FILE, metavar="link.toml", help="Settings from a file; flags win.")
 @click.option("--group-readable", is_flag=True, help="Let your group read OUT. [only you may]")
-@click.option("-o", "--output", metavar="OUT", help="Directory for the results.")
+@click.option("-o", "--output", type=FILE_TEXT, metavar="OUT", help="Directory for the results.")
 @force_option
 @quiet
 @verbose
@@ -228,7 +245,7 @@ def link(
 
 
 @click.command()
-@click.argument("output", metavar="OUT")
+@click.argument("output", metavar="OUT", type=FILE_TEXT)
 @as_json_option
 @click.pass_context
 def resume(ctx: click.Context, output: str, as_json: bool) -> None:

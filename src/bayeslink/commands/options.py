@@ -3,17 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from bayeslink.commands.talking import LOUD
+
+
+class _FileName(click.ParamType):  # type: ignore[type-arg]
+    """A file or directory, which the shell completes; whether it is there is for others to say."""
+
+    name = "path"
+
+    def __init__(self, kind: Callable[[str], Any]) -> None:
+        self.kind = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return self.kind(value)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="file")]
+
+
+FILE = _FileName(Path)
+FILE_TEXT = _FileName(str)  # where it may also be the address of a database
 
 as_json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print a machine-readable summary."
 )
-side_a = click.option("--a", metavar="FILE", help="Where input A is now, if it has moved.")
-side_b = click.option("--b", metavar="FILE", help="Where input B is now, if it has moved.")
+side_a = click.option(
+    "--a", metavar="FILE", type=FILE_TEXT, help="Where input A is now, if it has moved."
+)
+side_b = click.option(
+    "--b", metavar="FILE", type=FILE_TEXT, help="Where input B is now, if it has moved."
+)
 
 
 def _set_loudness(context: click.Context, option: click.Parameter, given: bool) -> None:

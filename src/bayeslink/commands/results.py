@@ -7,14 +7,22 @@ from pathlib import Path
 
 import click
 
-from bayeslink.commands.options import as_json_option, force_option, quiet, side_a, side_b, verbose
-from bayeslink.commands.talking import print_json, showing_progress, tell
+from bayeslink.commands.options import (
+    FILE,
+    as_json_option,
+    force_option,
+    quiet,
+    side_a,
+    side_b,
+    verbose,
+)
+from bayeslink.commands.talking import complain, print_json, showing_progress, tell
 from bayeslink.errors import SettingsError
 
 
 @click.command()
-@click.argument("run", type=Path)
-@click.option("--truth", type=Path, help="CSV or Parquet with id_a and id_b.")
+@click.argument("run", type=FILE)
+@click.option("--truth", type=FILE, help="CSV or Parquet with id_a and id_b.")
 @click.option(
     "--labels",
     is_flag=False,
@@ -48,7 +56,7 @@ def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -
 
 
 @click.command()
-@click.argument("run", type=Path)
+@click.argument("run", type=FILE)
 @click.argument("id_a")
 @click.argument("id_b")
 @side_a
@@ -64,13 +72,18 @@ def explain(run: Path, id_a: str, id_b: str, a: str | None, b: str | None, as_js
         explanation = explain_saved(run, id_a, id_b, a=a, b=b, progress=progress)
     if as_json:
         print_json(dataclasses.asdict(explanation))
-    else:
-        tell(str(explanation))
+        return
+    tell(str(explanation))
+    if not any(e.values for e in explanation.evidence):
+        complain(
+            "bayeslink: values are left out, as the input files are not where they were or have "
+            "changed. Say where they are with --a and --b."
+        )
 
 
 @click.command()
-@click.argument("run", type=Path)
-@click.option("-o", "--output", required=True, type=Path, metavar="FILE", help=".csv or .parquet")
+@click.argument("run", type=FILE)
+@click.option("-o", "--output", required=True, type=FILE, metavar="FILE", help=".csv or .parquet")
 @click.option(
     "--how",
     default="inner",
@@ -112,9 +125,9 @@ def join(
 
 
 @click.command()
-@click.argument("run", type=Path)
-@click.option("-o", "--output", type=Path, metavar="FILE", help="[report.html in RUN]")
-@click.option("--truth", type=Path, help="True pairs: CSV or Parquet with id_a and id_b.")
+@click.argument("run", type=FILE)
+@click.option("-o", "--output", type=FILE, metavar="FILE", help="[report.html in RUN]")
+@click.option("--truth", type=FILE, help="True pairs: CSV or Parquet with id_a and id_b.")
 @click.option("--disclosure", type=int, metavar="K", help="Round counts to K, hide those below it.")
 @click.option("--no-values", is_flag=True, help="Leave the records' values and ids out.")
 @side_a

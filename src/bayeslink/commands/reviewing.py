@@ -1,4 +1,4 @@
-"""`review`: uncertain cases judged on a page."""
+"""`review`: doubtful pairs judged on a page."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
-from bayeslink.commands.options import side_a, side_b
+from bayeslink.commands.options import FILE, side_a, side_b
 from bayeslink.commands.talking import print_json, showing_progress, tell
 from bayeslink.errors import SettingsError
 
 
 @click.command()
-@click.argument("run", type=Path)
+@click.argument("run", type=FILE)
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="[any that is free]")
 @click.option(
     "--show",
@@ -61,7 +61,7 @@ def review(
     b: str | None,
     as_json: bool,
 ) -> None:
-    """Judge the uncertain cases of the run directory RUN on a page in the browser.
+    """Judge the doubtful pairs of the run directory RUN on a page in the browser.
 
     The page is served to this machine only. Judgements are stored at once in RUN/review.sqlite.
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bayeslink.commands.options import as_json_option, force_option, quiet, verbose
+from bayeslink.commands.options import FILE, as_json_option, force_option, quiet, verbose
 from bayeslink.commands.talking import (
     prepare_kernels,
     print_json,
@@ -28,7 +28,7 @@ DEMO_FIELDS = (
 
 @click.command()
 @click.option("--n", default=2000, show_default=True, help="Records in each file.")
-@click.option("-o", "--output", default="bayeslink-demo", show_default=True, type=Path)
+@click.option("-o", "--output", default="bayeslink-demo", show_default=True, type=FILE)
 @click.option("--seed", default=1, show_default=True)
 @quiet
 @verbose
@@ -88,7 +88,7 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
 @click.option("--no-eras", is_flag=True, help="Given names that do not go with age.")
 @click.option("--duplicates", default=0.0, help="Share of the people of B there twice. [0]")
 @click.option("--seed", default=1, show_default=True)
-@click.option("-o", "--output", required=True, type=Path, metavar="DIR")
+@click.option("-o", "--output", required=True, type=FILE, metavar="DIR")
 @force_option
 @quiet
 @verbose
@@ -128,7 +128,7 @@ def simulate(
 
 @click.command()
 @click.argument("experiment", type=click.Choice(["census", "simulation", "large"]))
-@click.option("-o", "--output", default="experiments/output", show_default=True, type=Path)
+@click.option("-o", "--output", default="experiments/output", show_default=True, type=FILE)
 @click.option(
     "--datasets",
     default=100,

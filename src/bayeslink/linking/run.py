@@ -22,6 +22,7 @@ from bayeslink.inference.priors import as_data
 from bayeslink.pairs.source import Pairs, PairSource, Plan
 from bayeslink.pairs.tables import for_caller, pair_values
 from bayeslink.results import spark_tables
+from bayeslink.results.expected import errors_to_expect
 from bayeslink.results.explanation import Explanation, explain_pair
 from bayeslink.results.joined import LinkedRows, joined_table, unlinked_table
 from bayeslink.results.outputs import drawn_rows, inputs_of, linked_rows
@@ -242,7 +243,7 @@ class Run:
         others = "" if s["restricted"] or s["w0"] is None else ", all others by births and deaths"
         lines += [
             f"Records in both files: {s['links_mean']:,.0f}, 95 % interval {low:,} to {high:,}. "
-            f"Of the links, {s['expected_false_links']:,.1f} are expected to be false.",
+            + errors_to_expect(s),
             f"Sampled: {s['candidates']:,} pairs in {s['blocks']:,} blocks, the largest of "
             f"{s['largest_block']:,}{others}; {s['chains']} chains of {s['draws']:,} draws.",
         ]

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from bayeslink.engines.compare import compare
+from bayeslink.errors import BayeslinkError
 from bayeslink.pairs.tables import pair_values
 from bayeslink.results.explanation import Explanation, explain_pair, find_row
 from bayeslink.results.reading import read_summary, read_table
-from bayeslink.results.store import comparison_settings, require_unchanged
+from bayeslink.results.record_values import Cells, values_of
+from bayeslink.results.store import comparison_settings, read_inputs, require_unchanged
 from bayeslink.results.structure_data import saved_parameters
 
 Progress = Callable[[str], None]
@@ -28,8 +30,9 @@ def explain_saved(
 ) -> Explanation:
     """`Run.explain` from a run directory.
 
-    The tables are enough for a candidate pair. For any other, the files are read and compared
-    again, from `a` and `b` if they have moved; they must not have changed.
+    The tables are enough for a candidate pair; its values are shown if the files are as they were.
+    For any other, the files are read and compared again, from `a` and `b` if they have moved; they
+    must not have changed.
     """
     folder = Path(directory)
     summary, links = read_summary(folder), read_table(folder, "links")
@@ -43,6 +46,8 @@ def explain_saved(
     if row:
         names = [f["name"] for f in summary["fields"]]
         levels = {name: row[f"gamma_{name}"] for name in names}
+        progress("reading the files")
+        values = _values(folder, summary, (id_a, id_b), a, b)
     else:
         progress("not a candidate pair: reading and comparing the files again")
         with comparison_settings(folder, a, b) as settings:
@@ -66,3 +71,16 @@ def explain_saved(
         bits=bits,
         values=values,
     )
+
+
+def _values(
+    folder: Path, summary: dict[str, Any], pair: tuple[str, str], a: Any, b: Any
+) -> Cells | None:
+    """What the two records hold; None if the files are not there as they were."""
+    try:
+        with comparison_settings(folder, a, b) as given:
+            records = read_inputs(given, given["fields"])
+        require_unchanged([r.sha256 for r in records], summary)
+    except BayeslinkError:
+        return None
+    return values_of(records, given["fields"])([pair])[0]

@@ -20,12 +20,14 @@ from bayeslink.report.svg import (
     Chart,
     axis_below,
     hover,
+    legend,
     line,
     rect,
     scale,
     shorten,
     text,
 )
+from bayeslink.spoken import signed as bits
 
 Floats = NDArray[np.float64]
 _ROW = 20.0
@@ -64,11 +66,7 @@ class Counts:
 
 
 EVERY_COUNT = Counts()
-
-
-def bits(value: float) -> str:
-    """A weight with its sign."""
-    return f"{value:+.1f}".replace("-", "−")
+SIGNS = "speaks for a link", "against"  # full bars, and hollow ones
 
 
 # --- bars -------------------------------------------------------------------------------------
@@ -104,14 +102,20 @@ def parameter_weights(fields: Sequence[Field], log_weights: Floats) -> Chart:
 
 
 def tally(
-    title: str, rows: Sequence[tuple[str, float]], unit: str, counts: Counts = EVERY_COUNT
+    title: str,
+    rows: Sequence[tuple[str, float]],
+    unit: str,
+    counts: Counts = EVERY_COUNT,
+    *,
+    log: bool = False,
 ) -> Chart:
-    """How many of each kind."""
+    """How many of each kind; on a logarithmic scale, few can be seen beside many."""
+    length = _log_length if log else float
     bars = [
         Bar(
             label,
             0,
-            counts.rounded(n),
+            length(counts.rounded(n)),
             counts(n),
             f"{label}: {counts(n)} {unit}",
             "hidden" if counts.hides(n) else "full",
@@ -119,7 +123,14 @@ def tally(
         for label, n in rows
     ]
     alt = ", ".join(f"{bar.label}: {bar.shown}" for bar in bars) + f" {unit}"
-    return Chart(title, alt, _bars([("", bars)]))
+    return Chart(
+        title, alt, _bars([("", bars)], axis=f"{unit}, logarithmic" if log else "", log=log)
+    )
+
+
+def _log_length(n: float) -> float:
+    """0 for none, 1 for one, 2 for ten, …"""
+    return 1 + math.log10(n) if n >= 1 else 0.0
 
 
 def waterfall(
@@ -138,11 +149,17 @@ def waterfall(
     return Chart(title, f"{alt}; {said}", _bars([("", bars)], axis="bits", limit=limit))
 
 
-def signed(title: str, bars: Sequence[Bar], axis: str, least: float) -> Chart:
+def signed(
+    title: str,
+    bars: Sequence[Bar],
+    axis: str,
+    least: float,
+    signs: tuple[str, str] = SIGNS,
+) -> Chart:
     """Bars to either side of 0, full above and hollow below, on a scale of ±least or more."""
     drawn = [replace(bar, cls=_sign(bar.end)) for bar in bars]
     words = ", ".join(f"{bar.label} {bar.shown}" for bar in bars)
-    return Chart(title, words, _bars([("", drawn)], axis=axis, least=least))
+    return Chart(title, words, _bars([("", drawn)], axis=axis, least=least, signs=signs))
 
 
 def _bars(
@@ -151,6 +168,8 @@ def _bars(
     axis: str = "",
     limit: tuple[float, str] | None = None,
     least: float = 0.0,
+    log: bool = False,
+    signs: tuple[str, str] = SIGNS,
 ) -> Callable[[int], tuple[float, list[str]]]:
     ends = [-least, least, *(x for _, bars in groups for bar in bars for x in (bar.start, bar.end))]
     if limit:
@@ -161,7 +180,10 @@ def _bars(
     def draw(width: int) -> tuple[float, list[str]]:
         left = min(longest * CHARACTER + 18, width * 0.46)
         x = scale(low, high, left, width - NUMBERS)
-        y, marks = (18.0 if limit else 4.0), []
+        both = {bar.cls for _, bars in groups for bar in bars} >= {"full", "hollow"}
+        y, marks = (18.0 if limit or both else 4.0), []
+        if both and not limit:
+            marks.append(legend(width, [("full", signs[0]), ("hollow", signs[1])]))
         top = y
         for name, bars in groups:
             if name:
@@ -178,11 +200,24 @@ def _bars(
             side = "end" if at > (left + width) / 2 else "start"
             marks.append(text(at, 11, limit[1], "soft", side))
         if axis:
-            marks += axis_below(low, high, x, y, (width - left) / 90, axis)
+            marks += (
+                _log_axis(high, x, y, axis)
+                if log
+                else axis_below(low, high, x, y, (width - left) / 90, axis)
+            )
             y += 34
         return y, marks
 
     return draw
+
+
+def _log_axis(high: float, x: Callable[[float], float], y: float, title: str) -> list[str]:
+    marks = []
+    for place in range(int(high) + 1):
+        shown = f"{10 ** (place - 1):,}" if place else "0"
+        marks.append(line(x(place), y, x(place), y + 4, "zero"))
+        marks.append(text(x(place), y + 16, shown, "soft", "middle"))
+    return [*marks, text((x(0) + x(high)) / 2, y + 31, title, "soft", "middle")]
 
 
 def _bar(bar: Bar, x: Callable[[float], float], y: float, left: float, width: int) -> str:

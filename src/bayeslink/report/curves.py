@@ -17,6 +17,7 @@ from bayeslink.report.svg import (
     axis_below,
     dot,
     hover,
+    legend,
     line,
     polyline,
     rect,
@@ -26,6 +27,7 @@ from bayeslink.report.svg import (
     tick_label,
     ticks,
 )
+from bayeslink.spoken import minus
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,8 @@ def links(draws: NDArray[Any], interval: tuple[int, int], *, decided: int | None
             )
         a, b = f.x(interval[0]), f.x(interval[1])
         f.marks.extend([line(a, 20, b, 20, "zero"), *(line(x, 16, x, 24, "zero") for x in (a, b))])
-        f.marks.append(text(width - 14, 12, "├─┤ 95 % interval", "soft", "end"))
+        known = [("zero", "95 % interval")] + ([] if decided is None else [("limit", "decided on")])
+        f.marks.append(legend(width - 14, known))
         if decided is not None:
             f.marks.append(line(f.x(decided), 26, f.x(decided), base, "limit"))
         return f.height, f.marks
@@ -102,45 +105,47 @@ def links(draws: NDArray[Any], interval: tuple[int, int], *, decided: int | None
 
 
 def trace(name: str, chains: NDArray[Any], thin: int = 300) -> Chart:
-    """The draws of one quantity, a panel for each chain."""
+    """The draws of one quantity, a panel for each chain, all on one scale."""
     values = np.asarray(chains, np.float64)
     low, high = float(values.min()), float(values.max())
-    alt = f"{len(values)} chains of {values.shape[1]:,} draws, from {low:,.4g} to {high:,.4g}"
+    n = values.shape[1]
+    alt = minus(f"{len(values)} chains of {n:,} draws, from {low:,.4g} to {high:,.4g}")
 
     def draw(width: int) -> tuple[float, list[str]]:
-        panel, gap, y0 = 46.0, 10.0, 6.0
+        panel, gap, y0 = 46.0, 12.0, 6.0
+        ends = _ends(low, high)
+        left, right = 58 + 7.2 * max(map(len, ends)), width - 14
+        at = np.linspace(0, n - 1, min(n, thin if width > 400 else thin // 2)).round().astype(int)
+        x = scale(0, n - 1, left, right)
         marks: list[str] = []
-        shown = min(values.shape[1], thin if width > 400 else thin // 2)
-        at = np.linspace(0, values.shape[1] - 1, shown).round().astype(int)
-        x = scale(0, values.shape[1] - 1, 62, width - NUMBERS - 20)
         for i, chain in enumerate(values):
             y = scale(low, high, y0 + panel, y0)
             mean = chain.mean()
             marks.append(
                 hover(
-                    f"{name}, chain {i + 1}: mean {mean:,.5g}, sd {chain.std():,.3g}",
+                    minus(f"{name}, chain {i + 1}: mean {mean:,.5g}, sd {chain.std():,.3g}"),
                     rect(0, y0, width, panel, "target"),
-                    line(62, y(mean), width - NUMBERS - 20, y(mean), "rule"),
+                    line(left, y0, left, y0 + panel, "zero"),
+                    line(left, y(mean), right, y(mean), "rule"),
                     polyline([(x(t), y(chain[t])) for t in at], "curve"),
                     text(0, y0 + panel / 2 + 4, f"chain {i + 1}", "soft"),
-                    *(_limits(low, high, width, y0, panel) if i == 0 else ()),
+                    text(left - 5, y0 + panel, ends[0], "soft", "end"),
+                    text(left - 5, y0 + 9, ends[1], "soft", "end"),
                 )
             )
             y0 += panel + gap
-        marks.append(text((width - 18) / 2, y0 + 8, "draw", "soft", "middle"))
-        return y0 + 14, marks
+        bottom = y0 - gap
+        marks.append(line(left, bottom, right, bottom, "zero"))
+        marks += axis_below(0, n, scale(0, n, left, right), bottom, (right - left) / 110, "draw")
+        return bottom + 34, marks
 
     return Chart(f"Draws of {name}", alt, draw)
 
 
-def _limits(low: float, high: float, width: int, top: float, height: float) -> list[str]:
-    """The scale that all panels share: its ends."""
-    spread = high - low or 1.0
-    decimals = max(0, 1 - math.floor(math.log10(spread)))
-    return [
-        text(width, y, f"{value:,.{decimals}f}".replace("-", "−"), "soft", "end")
-        for y, value in ((top + 9, high), (top + height, low))
-    ]
+def _ends(low: float, high: float) -> tuple[str, str]:
+    """The two ends of a scale, with as many decimals as their distance asks for."""
+    decimals = max(0, 1 - math.floor(math.log10(high - low or 1.0)))
+    return minus(f"{low:,.{decimals}f}"), minus(f"{high:,.{decimals}f}")
 
 
 def path(thetas: Floats, up: Floats, down: Floats, chosen: float | None = None) -> Chart:
@@ -167,7 +172,7 @@ def path(thetas: Floats, up: Floats, down: Floats, chosen: float | None = None) 
             at = f.x(chosen)
             f.marks.append(line(at, 26, at, f.y(0), "limit"))
             f.marks.append(text(at + 4, 38, f"θ = {chosen:.2f}", "soft"))
-        f.marks.append(text(width - 14, 12, "— from smaller θ   - - from larger", "soft", "end"))
+        f.marks.append(legend(width - 14, [("curve", "from smaller θ"), ("other", "from larger")]))
         return f.height, f.marks
 
     return Chart("Links over θ", alt, draw)
@@ -193,6 +198,7 @@ def calibration(groups: Sequence[Reliability]) -> Chart:
         titles = ("link probability", "share of true pairs")
         f = _frame(int(size) + 50, (0.0, 1.0), (0.0, 1.0), titles, size - 20)
         f.marks.append(line(f.x(0), f.y(0), f.x(1), f.y(1), "guide"))
+        f.marks.append(legend(size + 36, [("whisker", "95 %"), ("guide", "as said")]))
         for g in groups:
             x = f.x(g.probability)
             words = (

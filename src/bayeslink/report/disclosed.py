@@ -17,9 +17,10 @@ from bayeslink.report import charts
 from bayeslink.report.charts import Bar, Counts
 from bayeslink.report.markup import Number, facts, figure, notes, paragraph, section, table
 from bayeslink.report.material import Material
-from bayeslink.report.sections import file_names, provenance
+from bayeslink.report.sections import file_names, how_to_review, provenance
 from bayeslink.report.svg import escape, tag
 from bayeslink.results.evaluation import evaluate
+from bayeslink.spoken import signed
 
 
 def disclosed_page(
@@ -32,6 +33,7 @@ def disclosed_page(
     parts = [
         tag("h1", escape(title)),
         _overview(s, counts),
+        how_to_review(s),
         "" if truth is None else _against_truth(material, truth, counts),
         _on_rounding(counts),
         _fit(s),
@@ -120,7 +122,7 @@ def _bars(f: dict[str, Any], material: Material, counts: Counts) -> list[Bar]:
         others = f["pairs_by_level"][row["level"]] - linked
         if not counts.hides(linked) and not counts.hides(others):
             name, weight = f"{f['name']}, {row['label']}", math.floor(row["match_weight"] + 0.5)
-            shown = f"{weight:+d}".replace("-", "−")
+            shown = signed(weight, 0)
             found.append(Bar(name, 0, weight, shown, f"{name}: {shown} bits"))
     return found
 
@@ -140,7 +142,9 @@ def _probabilities(material: Material, counts: Counts) -> str:
     assert material.pairs is not None
     classes = charts.probability_classes(material.pairs["link_probability"].to_numpy())
     # Those of the last class may be nearly all pairs, whose number has the files' sizes as factors.
-    chart = charts.tally("Candidate pairs by link probability", classes[:-1], "pairs", counts)
+    chart = charts.tally(
+        "Candidate pairs by link probability", classes[:-1], "pairs", counts, log=True
+    )
     words = "Number of candidate pairs by probability from 0.01 up, most certain first."
     return section(
         "probabilities", "Link probabilities", figure(chart, words, name="probabilities")

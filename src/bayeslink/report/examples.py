@@ -1,35 +1,42 @@
-"""Examples from certain to uncertain, each with its weight by field and its rivals."""
+"""Examples from certain to doubtful, each with its weight by field and its rivals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from bayeslink.report import charts
-from bayeslink.report.charts import bits
-from bayeslink.report.markup import Number, bullets, figure, menu, paragraph, section, table
-from bayeslink.report.material import Cells, Material
+from bayeslink.report.markup import Cell, Drawn, Number, menu, paragraph, section, table
+from bayeslink.report.material import Material
+from bayeslink.report.rows import Scale, Step, row_bar, swatches
 from bayeslink.report.sections import LOG2
 from bayeslink.report.svg import Chart, escape, tag
 from bayeslink.results.explanation import Explanation, Rival, explain_pair
+from bayeslink.results.marks import Segment, compared, usual_writing, visible
+from bayeslink.results.record_values import MISSING, Cells
+from bayeslink.spoken import signed
 
 _WANTED = (1.0, 0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.3, 0.1)
 _FAR = 0.08  # a pair further than this from the probability wanted is no example of it
 _RIVALS = 4
+_SHORT = 20  # letters of a value that stays on one line where there is room
+_NEGLIGIBLE = 0.0005  # rivals below this are counted, not listed
 
 
 def examples(material: Material, *, values: bool) -> str:
     """The section, with the records' ids and values or without."""
-    title = "Examples, from certain to uncertain"
+    title = "Examples, from certain to doubtful"
     chosen = _chosen(material)
     if not chosen:
         return section("examples", title, paragraph("There are no candidate pairs."))
     cells, remark = _values(material, chosen, values)
+    normalise = {f["name"]: f["normalise"] for f in material.summary["fields"]}
     shown = [
-        _example(e if values else _nameless(e))
+        _example(e if values else _nameless(e), normalise)
         for e in (_explained(material, *one) for one in zip(chosen, cells, strict=True))
     ]
     kinds = {"all": "all pairs", "link": "links", "review": "to review", "no link": "no links"}
@@ -39,7 +46,16 @@ def examples(material: Material, *, values: bool) -> str:
         paragraph(
             "Each pair with the weight of each field and what they add up to"
             + ("" if material.pairs is None else ", and who else either record might belong to")
-            + f". {remark}".rstrip()
+            + ". What differs from A is marked in B." * (not remark)
+            + f". {remark}" * bool(remark)
+        ),
+        swatches(
+            [
+                ("full", "for a link"),
+                ("hollow", "against"),
+                ("sum", "sum"),
+                ("limit", "what a link costs"),
+            ]
         ),
         menu("Show", "example", kinds),
         *shown,
@@ -104,36 +120,81 @@ def waterfall(e: Explanation) -> Chart:
     )
 
 
-def _example(e: Explanation) -> str:
+def _example(e: Explanation, normalise: Mapping[str, Sequence[str]]) -> str:
     probability = "" if e.probability is None else f", probability {_shown(e.probability)}"
     values = any(x.values for x in e.evidence)
-    rows: list[list[str | Number]] = [
-        [x.field, *(x.values or ("", "") if values else ()), x.level, Number(bits(x.bits))]
-        for x in e.evidence
-    ]
-    heads = ["Field", *(["A", "B"] if values else []), "Agreement", "Bits"]
     content = (
         tag("h3", f"{_id(e.id_a)} and {_id(e.id_b)}: {e.decision}{escape(probability)}")
-        + table(heads, rows)
-        + figure(waterfall(e), "", name="waterfall")
+        + table(
+            ["Field", *(["A", "B"] if values else []), "Agreement", "Bits", "added up"],
+            _steps(e, values, normalise),
+            name="waterfall",
+        )
+        + "".join(
+            _rivalry(e, *side)
+            for side in ((e.id_a, "A", e.rivals_a), (e.id_b, "B", e.rivals_b))
+            if e.probability is not None
+        )
     )
-    if e.probability is not None:
-        sides = ((e.id_a, "A", e.rivals_a), (e.id_b, "B", e.rivals_b))
-        content += tag("div", "".join(_rivalry(e, *side) for side in sides), cls="rivals")
-    return tag("article", content, cls="example", data_of="example", data_key=e.decision)
+    return tag(
+        "article",
+        content,
+        cls=f"example{' valued' * values}",
+        data_of="example",
+        data_key=e.decision,
+    )
+
+
+def _steps(
+    e: Explanation, values: bool, normalise: Mapping[str, Sequence[str]]
+) -> list[list[Cell]]:
+    """A row for each field, each bar beginning where the one before ended; then their sum."""
+    ends = list(accumulate((x.bits for x in e.evidence), initial=0.0))
+    across = Scale.of(ends, e.needed)
+    rows: list[list[Cell]] = []
+    for x, start, end in zip(e.evidence, ends, ends[1:], strict=False):
+        cells = _marked(x.values, normalise.get(x.field, ())) if values else []
+        tip = f"{x.field}, {x.level}: {signed(x.bits)} bits"
+        bar = row_bar(Step(start, end), across, tip)
+        rows.append([x.field, *cells, x.level, Number(signed(x.bits)), bar])
+    said = f"{signed(ends[-1])} bits in all; a link costs {e.needed:.1f}"
+    bar = row_bar(Step(0.0, ends[-1], cls="sum"), across, said)
+    blank = ["", ""] if values else []
+    rows.append(["sum", *blank, f"a link costs {e.needed:.1f}", Number(signed(ends[-1])), bar])
+    return rows
+
+
+def _marked(values: tuple[str, str] | None, steps: Sequence[str]) -> list[Cell]:
+    """Both values; in the second, what differs from the first is marked, as in a review."""
+    if values is None:
+        return ["", ""]
+    if MISSING in values:
+        return list(values)
+    usual = usual_writing(values)
+    pair = visible(values[0], usual), compared(values[1], values[0], steps, usual)
+    cls = "value" if max(map(len, values)) > _SHORT else "value short"
+    return [Drawn(tag("bdi", "".join(map(_segment, one))), cls) for one in pair]
+
+
+def _segment(segment: Segment) -> str:
+    kind, words = segment
+    if kind == "same":
+        return escape(words)
+    return tag("mark" if kind == "other" else "span", escape(words), cls=kind)
 
 
 def _rivalry(e: Explanation, name: str, side: str, rivals: Sequence[Rival]) -> str:
+    likely = [r for r in rivals if r.probability >= _NEGLIGIBLE]
     items = [
-        f"with {r.id}: {_shown(r.probability)} ({bits(r.bits)} bits)" for r in rivals[:_RIVALS]
+        f"with {r.id} {_shown(r.probability)} ({signed(r.bits)} bits)" for r in likely[:_RIVALS]
     ]
-    rest = rivals[_RIVALS:]
+    rest = len(rivals) - len(items)
     if rest:
-        share = sum(r.probability for r in rest)
-        items.append(f"with any of {len(rest):,} more: {_shown(share)}")
+        share = sum(r.probability for r in rivals) - sum(r.probability for r in likely[:_RIVALS])
+        items.append(f"with any of {rest:,} more {_shown(share)}")
     nobody = 1 - (e.probability or 0.0) - sum(r.probability for r in rivals)
-    items.append(f"with nobody: {_shown(nobody)}")
-    return tag("div", paragraph(f"{name} ({side}) otherwise") + bullets(items))
+    items.append(f"with nobody {_shown(nobody)}")
+    return paragraph(f"{name} ({side}) otherwise: {'; '.join(items)}.", "rivals")
 
 
 def _id(name: str) -> str:

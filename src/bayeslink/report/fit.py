@@ -9,6 +9,7 @@ from bayeslink.report import charts
 from bayeslink.report.charts import Bar
 from bayeslink.report.markup import Number, counted, figure, notes, paragraph, section, table
 from bayeslink.report.material import Material
+from bayeslink.spoken import signed
 
 _FEWEST = 5.0  # joint agreements, seen or expected, from which a ratio says anything
 
@@ -42,8 +43,9 @@ def _structure(s: dict[str, Any]) -> str:
             "paper."
         )
     words = (
-        "How many fields of a link are wrong has a law of its own, learned from the links. "
-        "Which fields go together among pairs that are no links was learned from the other pairs "
+        "Errors come together: how many fields of a link are wrong was learned from the links as a "
+        "whole, not field by field. Which fields go together among pairs that are no links was "
+        "learned from the other pairs "
         f"of {counted(structure['certain_links'])} records whose own link is certain"
     )
     found = [f"{d['field']} depends on {d['on']}" for d in structure["dependences"]]
@@ -85,12 +87,16 @@ def _together(s: dict[str, Any], checks: dict[str, Any]) -> str:
         tip = (
             f"{label}: {counted(t['observed'])} times; the model expects "
             f"{counted(t['expected'])}, independence {counted(t['independent'])} "
-            f"(2 to the {alone:+.1f})"
+            f"(2 to the {signed(alone)})"
         )
-        bars.append(Bar(label, 0, by_model, f"{by_model:+.1f}".replace("-", "−"), tip))
+        bars.append(Bar(label, 0, by_model, signed(by_model), tip))
     return figure(
         charts.signed(
-            "Joint agreement among certain non-links", bars, "log2 of seen / expected", 1.0
+            "Joint agreement among certain non-links",
+            bars,
+            "log₂ of seen / expected",
+            1.0,
+            ("more often than expected", "less often"),
         ),
         "Pairs that are certainly no links: how often two fields agree at once, against what the "
         "model expects. 0 is as expected, +1 is twice as often.",

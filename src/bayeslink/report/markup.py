@@ -16,7 +16,15 @@ class Number:
     value: float | None = None
 
 
-Cell = str | Number
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A cell that is markup already: a bar, or a value with its differences marked."""
+
+    markup: str
+    cls: str = "bar"
+
+
+Cell = str | Number | Drawn
 
 
 def counted(n: float, decimals: int = 0) -> str:
@@ -71,8 +79,13 @@ def table(
     caption: str = "",
     sortable: bool = False,
     rest: Sequence[Cell] | None = None,
+    legend: str = "",
+    name: str | None = None,
 ) -> str:
-    """A table; a column is of numbers if its first cell is. `rest` is a last row, not sorted."""
+    """A table; a column is of numbers if its first cell is. `rest` is a last row, not sorted.
+
+    `legend` is markup for its bars, and `name` what kind of chart they make.
+    """
     if not rows:
         return ""
     numeric = [isinstance(cell, Number) for cell in rows[0]]
@@ -83,13 +96,21 @@ def table(
     body = "".join(tag("tr", "".join(map(_cell, row))) for row in rows)
     if rest is not None:
         body += tag("tr", "".join(map(_cell, rest)), cls="rest")
-    content = (
-        (tag("caption", escape(caption)) if caption else "")
-        + tag("thead", tag("tr", head))
-        + tag("tbody", body)
-    )
-    return tag(
-        "div", tag("table", content, cls="sortable" if sortable else None), cls="scroll", tabindex=0
+    content = tag("thead", tag("tr", head)) + tag("tbody", body)
+    # Above what scrolls, so that it is read whole; the table goes by it, too.
+    above = paragraph(caption, "aside") if caption else ""
+    return (
+        above
+        + legend
+        + tag(
+            "div",
+            tag("table", content, cls="sortable" if sortable else None),
+            cls="scroll",
+            tabindex=0,
+            role="region",
+            aria_label=caption or f"Table: {', '.join(heads)}",
+            data_chart=name,
+        )
     )
 
 
@@ -97,6 +118,8 @@ def _cell(cell: Cell) -> str:
     if isinstance(cell, Number):
         value = None if cell.value is None else f"{cell.value:.6g}"
         return tag("td", escape(cell.shown), cls="n", data_value=value)
+    if isinstance(cell, Drawn):
+        return tag("td", cell.markup, cls=cell.cls)
     return tag("td", tag("bdi", escape(cell)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from bayeslink.comparing.fields import Field, exact
 from bayeslink.data.id_pairs import id_pairs
-from bayeslink.data.records import Records
 from bayeslink.engines.local import LocalPairs
 from bayeslink.engines.swapping import with_swapped_names
 from bayeslink.errors import BayeslinkError, InputError
@@ -21,11 +20,11 @@ from bayeslink.inference.penalized import PenaltyPath, penalty_path
 from bayeslink.pairs.source import PairSource
 from bayeslink.pairs.tables import pair_values
 from bayeslink.results import link_toml, reading, store
+from bayeslink.results.record_values import Values, values_of
 
 if TYPE_CHECKING:
     from bayeslink.linking.run import Run
 
-Cells = dict[str, tuple[str, str]]  # of two records, by field
 _NOT_THERE = "the input files are not there as they were, or have changed since the run."
 FEW_PAIRS = 3_000_000_000  # pairs in scope up to which a report searches them again for the path
 
@@ -54,29 +53,6 @@ class Material:
         """The draws of a quantity, chain × draw."""
         assert self.draws is not None
         return self.draws[name].to_numpy().reshape(self.summary["chains"], -1)
-
-
-Values = Callable[[Sequence[tuple[str, str]]], list[Cells]]  # of pairs of records, by their ids
-
-
-def _values_of(records: Sequence[Records], fields: Sequence[Field]) -> Values:
-    def values(wanted: Sequence[tuple[str, str]]) -> list[Cells]:
-        rows = [
-            side.rows_of(list(ids)).to_pylist()
-            for side, ids in zip(records, zip(*wanted, strict=True), strict=True)
-        ]
-        return [
-            {
-                f.name: (
-                    records[0].text(f.columns[0], a) or "–",
-                    records[1].text(f.columns[1], b) or "–",
-                )
-                for f in fields
-            }
-            for a, b in zip(*rows, strict=True)
-        ]
-
-    return values
 
 
 def gather(source: Any, a: Any = None, b: Any = None) -> Material:
@@ -143,7 +119,7 @@ def _inputs(
         fields = given["fields"]
         records = store.read_inputs(given, (*fields, *keys))
     store.require_unchanged([r.sha256 for r in records], summary)
-    values = _values_of(records, fields)
+    values = values_of(records, fields)
     if summary["n_pairs"] > FEW_PAIRS:
         return values, None
     pairs = LocalPairs(records[0], records[1], fields, keys)

@@ -24,6 +24,7 @@ for (const mark of all(".bl-mark")) {
 for (const table of all("table.sortable")) {
   const heads = all("th", table);
   heads.forEach((head, column) => {
+    if (!head.classList.contains("n")) return; // words have no order
     const button = document.createElement("button");
     button.type = "button";
     button.append(...head.childNodes);

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from bayeslink.errors import OutputError, SettingsError
 from bayeslink.private import mode_within
-from bayeslink.report import fit, sections, uncertainty
+from bayeslink.report import fields, fit, sections, uncertainty
 from bayeslink.report.charts import Counts
 from bayeslink.report.disclosed import disclosed_page
 from bayeslink.report.examples import examples
@@ -90,8 +90,8 @@ def page(material: Material, *, truth: pa.Table | None, values: bool) -> tuple[s
     title = sections.title(material)
     parts = [
         fit.section_of(material),
-        sections.fields(material),
-        sections.patterns(material),
+        fields.fields(material),
+        fields.patterns(material),
         sections.prior(material),
     ]
     if material.pairs is not None:

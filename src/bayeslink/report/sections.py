@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from bayeslink.pairs.vectors import distinct_vectors
-from bayeslink.report import charts, curves
-from bayeslink.report.charts import bits
+from bayeslink.report import curves
 from bayeslink.report.markup import (
     Number,
     counted,
@@ -26,9 +22,10 @@ from bayeslink.report.markup import (
 from bayeslink.report.material import FEW_PAIRS, Material
 from bayeslink.report.svg import escape, tag
 from bayeslink.results.evaluation import Evaluation
+from bayeslink.results.expected import errors_to_expect, expected_errors
+from bayeslink.spoken import signed
 
 LOG2 = math.log(2)
-_PATTERNS = 30  # rows of the pattern table
 
 
 def file_names(summary: dict[str, Any]) -> tuple[str, str]:
@@ -50,8 +47,22 @@ def overview(material: Material, result: Evaluation | None) -> str:
     return (
         paragraph(_in_words(s), "lead")
         + facts(_facts(material))
+        + how_to_review(s)
         + notes(s["warnings"])
-        + (_against_truth(result) if result else "")
+        + (_against_truth(result, s) if result else "")
+    )
+
+
+def how_to_review(s: Mapping[str, Any]) -> str:
+    """What to do about doubtful pairs; nothing of a point estimate, which has none."""
+    if "chains" not in s:
+        return ""
+    return tag(
+        "p",
+        "To judge doubtful pairs by eye, those most likely decided wrongly first: "
+        + tag("code", "bayeslink review OUT")
+        + ", where OUT is the directory of this run. The page counts the errors to expect in cases "
+        "worth judging; the others are spread thinly over many pairs.",
     )
 
 
@@ -66,13 +77,9 @@ def _in_words(s: dict[str, Any]) -> str:
     if "chains" not in s:
         return words + " This is a point estimate: it says nothing about how sure the links are."
     low, high = s["links_interval"]
-    found = s["n_links"] - s["expected_false_links"]
     return words + (
         f" With 95 % probability between {counted(low)} and {counted(high)} records are in both "
-        f"files. Of the links, about {counted(s['expected_false_links'])} are expected to be "
-        "false; "
-        f"about {counted(max(0, s['links_mean'] - found))} true links are expected to be missed"
-        f"{' or left to review' if s['review_records'] else ''}."
+        f"files. {errors_to_expect(s)}"
     )
 
 
@@ -92,194 +99,35 @@ def _facts(material: Material) -> list[tuple[str, str, str]]:
     if material.pairs is None:
         return out
     low, high = s["links_interval"]
-    false = s["expected_false_links"]
-    share = f"{100 * false / s['n_links']:.1f} % of the links" if s["n_links"] else ""
+    false, missed = expected_errors(s)
     p = material.pairs["link_probability"].to_numpy()
     doubtful = int(((p > 0.1) & (p < 0.9)).sum())
     return [
         *out,
         ("Records in both files", counted(s["links_mean"]), f"{counted(low)} to {counted(high)}"),
-        ("Expected false links", counted(false, 1), share),
-        ("Left to review", counted(s["review_records"]), "records of B"),
+        (
+            "Expected errors",
+            counted(false + missed, 1),
+            f"{counted(false, 1)} false, {counted(missed, 1)} missed",
+        ),
         ("Doubtful pairs", counted(doubtful), "probability 0.1 to 0.9"),
+        *(
+            [("Left to review", counted(s["review_records"]), "records of B, as asked")]
+            if s["review_records"]
+            else []
+        ),
     ]
 
 
-def _against_truth(e: Evaluation) -> str:
+def _against_truth(e: Evaluation, s: Mapping[str, Any]) -> str:
+    errors = f"{counted(e.false_links + e.missed)} errors"
+    if "chains" in s:
+        errors += f", where {counted(sum(expected_errors(s)), 1)} were expected"
     return paragraph(
-        f"Against the truth given: {counted(e.true_links)} of the links are true and "
-        f"{counted(e.false_links)} false; {counted(e.missed)} of {counted(e.n_true)} true pairs "
-        f"are missed. Precision {e.precision:.4f}, recall {e.recall:.4f}, F1 {e.f1:.4f}."
+        f"Against the truth given, {counted(e.false_links)} links are false and "
+        f"{counted(e.missed)} of {counted(e.n_true)} true pairs are missed: {errors}. "
+        f"Precision {e.precision:.4f}, recall {e.recall:.4f}, F1 {e.f1:.4f}."
     )
-
-
-# --- fields -----------------------------------------------------------------------------------
-
-
-def fields(material: Material) -> str:
-    s = material.summary
-    sizes = s["n_a"], s["n_b"]
-    heads = ["Field", "Comparison", "Complete in A", "in B", "Distinct in A", "in B"]
-    invalid = any(sum(f["invalid"]) for f in s["fields"])
-    rows: list[list[str | Number]] = []
-    for f in s["fields"]:
-        row: list[str | Number] = [f["name"], f["comparison"]]
-        row += [_complete(f["missing"][i], sizes[i]) for i in (0, 1)]
-        row += [Number(counted(f["distinct"][i])) for i in (0, 1)]
-        if invalid:
-            row += [Number(counted(f["invalid"][i])) for i in (0, 1)]
-        rows.append(row)
-    chart = charts.weights(field_weights(material.parameters))
-    return section(
-        "fields",
-        "The fields",
-        paragraph(
-            "What each field says about a pair, given how well its values agree. A weight of +3 "
-            "bits means that a match is 2³ = 8 times as likely as a non-match to agree so; weights "
-            "of all fields are added. Missing values say nothing: weight 0."
-        ),
-        figure(
-            chart,
-            "Match weight by field and level, in bits; hollow bars are below 0.",
-            name="weights",
-        ),
-        table([*heads, *(["Invalid in A", "in B"] if invalid else [])], rows),
-        paragraph(
-            "m is the share of a level among matches, u among non-matches; the weight is "
-            "log₂(m/u)." + (" In brackets, 95 % intervals." if material.draws is not None else "")
-        ),
-        _shares(material.parameters),
-    )
-
-
-def field_weights(parameters: pa.Table) -> list[tuple[str, list[tuple[str, float]]]]:
-    """Weights by level, by field, from parameters.parquet."""
-    out: dict[str, list[tuple[str, float]]] = {}
-    for row in parameters.to_pylist():
-        out.setdefault(row["field"], []).append((row["label"], row["match_weight"]))
-    return list(out.items())
-
-
-def _complete(missing: int, size: int) -> Number:
-    return Number(f"{100 * (1 - missing / size):.1f} %")
-
-
-def _shares(parameters: pa.Table) -> str:
-    rows: list[list[str | Number]] = [
-        [
-            r["field"] if r["level"] == 1 else "",
-            Number(str(r["level"])),
-            r["label"],
-            _share(r, "m"),
-            _share(r, "u"),
-            Number(bits(r["match_weight"])),
-        ]
-        for r in parameters.to_pylist()
-    ]
-    return table(["Field", "Level", "Agreement", "m", "u", "Weight"], rows)
-
-
-def _share(row: dict[str, Any], name: str) -> Number:
-    low, high = row[f"{name}_lower"], row[f"{name}_upper"]
-    around = "" if low is None else f" ({_small(low)}–{_small(high)})"
-    return Number(_small(row[name]) + around)
-
-
-def _small(share: float) -> str:
-    if share >= 0.1:
-        return f"{share:.3f}"
-    return f"{share:.2g}".replace("e-0", "e−").replace("e-", "e−")
-
-
-# --- patterns ---------------------------------------------------------------------------------
-
-
-def patterns(material: Material) -> str:
-    names = [f["name"] for f in material.summary["fields"]]
-    found = _by_pattern(material, names)
-    shown, others = found[:_PATTERNS], found[_PATTERNS:]
-    sampled = material.pairs is not None
-    heads = [*names, "Weight", *(["Candidates", "Expected links"] if sampled else []), "Links"]
-
-    def tail(rows: Sequence[dict[str, Any]]) -> list[Number]:
-        totals = [sum(r[key] for r in rows) for key in ("pairs", "expected", "links")]
-        cells = [_counted(n, int(i == 1)) for i, n in enumerate(totals)]
-        return cells if sampled else cells[2:]
-
-    rows: list[list[str | Number]] = [
-        [
-            *(Number(str(level) if level else "–", level) for level in r["levels"]),
-            Number(bits(r["weight"]), r["weight"]),
-            *tail([r]),
-        ]
-        for r in sorted(shown, key=lambda r: -r["weight"])
-    ]
-    rest: list[str | Number] | None = None
-    if others:
-        blank = [Number("")] * len(names)
-        rest = [f"{len(others):,} more", *blank, *tail(others)]
-    return section(
-        "patterns",
-        "Patterns of agreement",
-        paragraph(
-            "Pairs that agree alike have the same weight. Levels are numbered as in the table "
-            "above, 1 being the worst; – is missing. "
-            + (
-                "The most frequent patterns among the candidate pairs, by weight; press a "
-                "column's head to sort by it. Expected links are sums of link probabilities."
-                if sampled
-                else "Counted among the links."
-            )
-        ),
-        table(heads, rows, sortable=True, rest=rest),
-    )
-
-
-def _counted(n: float, decimals: int) -> Number:
-    return Number(counted(n, decimals), n)
-
-
-def _by_pattern(material: Material, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Candidates, expected links and links by pattern, most candidates first."""
-    keys = [f"gamma_{name}" for name in names]
-    linked = material.links.filter(pc.equal(material.links["decision"], "link"))
-    links = _grouped(linked, keys)
-    pairs = _grouped(material.candidates, keys)
-    known = {levels: links[levels] for levels in links.keys() - pairs.keys()}
-    out = [
-        {
-            "levels": levels,
-            "weight": row["weight"],
-            "pairs": row["pairs"],
-            "expected": row["expected"],
-            "links": links.get(levels, {"pairs": 0})["pairs"],
-        }
-        for levels, row in {**pairs, **known}.items()
-    ]
-    return sorted(out, key=lambda r: (-r["pairs"], -r["weight"]))
-
-
-def _grouped(rows: pa.Table, keys: Sequence[str]) -> dict[tuple[int, ...], dict[str, Any]]:
-    if not len(rows):
-        return {}
-    levels = np.stack([rows[key].to_numpy() for key in keys], 1)
-    found, first, group = distinct_vectors(levels)
-    p = (
-        rows["link_probability"].to_numpy().astype(np.float64)
-        if "link_probability" in rows.column_names
-        else np.zeros(len(rows))
-    )
-    columns = zip(
-        found.tolist(),
-        rows["match_weight"].to_numpy()[first].tolist(),
-        np.bincount(group).tolist(),
-        np.bincount(group, np.nan_to_num(p)).tolist(),
-        strict=True,
-    )
-    return {
-        tuple(pattern): {"weight": w, "pairs": n, "expected": expected}
-        for pattern, w, n, expected in columns
-    }
 
 
 # --- prior ------------------------------------------------------------------------------------
@@ -291,7 +139,7 @@ def prior(material: Material) -> str:
     point = s["point_estimate"]
     best = point["objective"]
     rows = [
-        [Number(counted(m["n_links"])), Number(f"{m['objective'] - best:,.1f}".replace("-", "−"))]
+        [Number(counted(m["n_links"])), Number(signed(m["objective"] - best))]
         for m in point["modes"][:10]
     ]
     n = len(point["modes"])

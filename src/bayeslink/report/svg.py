@@ -15,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from bayeslink.errors import OutputError, SettingsError
+from bayeslink.spoken import minus
 
 WIDE, NARROW = 736, 360
 CHARACTER = 7.4  # generous mean width at 12 px
@@ -150,6 +151,28 @@ def hover(words: str, *marks: str) -> str:
     return tag("g", tag("title", escape(words)) + "".join(marks), cls="bl-mark")
 
 
+_SAMPLES: dict[str, Callable[[float], str]] = {
+    "full": lambda x: rect(x, 4, 18, 8, "full"),
+    "hollow": lambda x: rect(x, 4, 18, 8, "hollow"),
+    "curve": lambda x: line(x, 8, x + 18, 8, "curve"),
+    "other": lambda x: line(x, 8, x + 18, 8, "other"),
+    "zero": lambda x: line(x, 8, x + 18, 8, "zero"),
+    "limit": lambda x: line(x + 9, 2, x + 9, 14, "limit"),
+    "guide": lambda x: line(x, 8, x + 18, 8, "guide"),
+    "whisker": lambda x: line(x + 9, 2, x + 9, 14, "whisker") + dot(x + 9, 8, 4, "full"),
+}
+
+
+def legend(right: float, items: Sequence[tuple[str, str]]) -> str:
+    """Samples of marks and what they stand for, 16 pixels high, up to the right edge."""
+    marks: list[str] = []
+    for kind, words in reversed(items):
+        right -= len(words) * 6.6
+        marks += [text(right, 12, words, "soft"), _SAMPLES[kind](right - 23)]
+        right -= 37
+    return "".join(marks)
+
+
 # --- scales -----------------------------------------------------------------------------------
 
 
@@ -173,8 +196,7 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 def tick_label(value: float, step: float) -> str:
     """A tick's number with as many decimals as its step needs."""
     decimals = max(0, -math.floor(math.log10(step) + 1e-9)) if step > 0 else 0
-    shown = f"{value:,.{decimals}f}".replace("-", "−")
-    return "0" if value == 0 else shown
+    return "0" if value == 0 else minus(f"{value:,.{decimals}f}")
 
 
 def axis_below(

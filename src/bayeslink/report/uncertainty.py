@@ -13,6 +13,8 @@ from bayeslink.report import charts, curves
 from bayeslink.report.markup import Number, counted, figure, menu, notes, paragraph, section, table
 from bayeslink.report.material import Material
 from bayeslink.report.sections import LOG2
+from bayeslink.report.svg import tag
+from bayeslink.spoken import minus
 
 _TRACED = 6  # quantities whose draws are shown
 _LISTED = 8
@@ -58,7 +60,8 @@ def blocks(material: Material) -> str:
         f"{counted(drawn.get('single', 0))} hold a single pair, {counted(drawn.get('joint', 0))} "
         f"were drawn from the list of their matchings, {counted(drawn.get('large', 0))} by moves."
     )
-    chart = charts.tally("Post-hoc blocks by size", charts.block_sizes(sizes[sizes > 0]), "blocks")
+    classes = charts.block_sizes(sizes[sizes > 0])
+    chart = charts.tally("Post-hoc blocks by size", classes, "blocks", log=True)
     return section(
         "blocks",
         "Post-hoc blocks",
@@ -94,7 +97,7 @@ def probabilities(material: Material, truth: pa.Table | None) -> str:
     assert pairs is not None
     p = pairs["link_probability"].to_numpy()
     chart = charts.tally(
-        "Candidate pairs by link probability", charts.probability_classes(p), "pairs"
+        "Candidate pairs by link probability", charts.probability_classes(p), "pairs", log=True
     )
     parts = [
         paragraph(
@@ -103,7 +106,8 @@ def probabilities(material: Material, truth: pa.Table | None) -> str:
         ),
         figure(
             chart,
-            "Number of candidate pairs by probability, most certain first.",
+            "Candidate pairs by probability, most certain first; each mark of the scale is ten "
+            "times the one before.",
             name="probabilities",
         ),
     ]
@@ -144,7 +148,7 @@ def diagnostics(material: Material) -> str:
         *_verdict_in_words(found, s),
         table(heads, rows, caption="L, the log posterior, and the parameters of largest R-hat."),
         menu("Draws of", "trace", {str(i): _spoken(name) for i, name in enumerate(traced)}),
-        figures,
+        tag("div", figures, cls="traces"),
     )
 
 
@@ -171,7 +175,7 @@ def _diagnostic_row(d: Diagnostic) -> list[str | Number]:
     return [
         _spoken(d.name),
         Number(_rounded(d.mean)),
-        Number(f"{d.sd:,.3g}"),
+        Number(minus(f"{d.sd:,.3g}")),
         Number("–" if d.rhat is None else f"{d.rhat:.3f}"),
         Number("–" if d.ess is None else f"{d.ess:,.0f}"),
         d.status,
@@ -179,9 +183,8 @@ def _diagnostic_row(d: Diagnostic) -> list[str | Number]:
 
 
 def _rounded(mean: float) -> str:
-    shown = f"{mean:,.5g}" if abs(mean) < 1e5 else f"{mean:,.0f}"
-    return shown.replace("-", "−")
+    return minus(f"{mean:,.5g}" if abs(mean) < 1e5 else f"{mean:,.0f}")
 
 
 def _spoken(name: str) -> str:
-    return {"links": "L, the number of links", "log_posterior": "log posterior"}.get(name, name)
+    return {"links": "number of links, L", "log_posterior": "log posterior"}.get(name, name)

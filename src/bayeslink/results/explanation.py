@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bayeslink.spoken import minus, signed
+
 _NEGLIGIBLE = 0.0005  # rivals below this are counted, not listed
 _NOTHING = 0.005  # bits that no one sees
 TOGETHER = "all fields together"  # what stands for a field where fields depend on each other
@@ -58,8 +60,8 @@ class Explanation:
         lines += _columns([_evidence_row(e) for e in self.evidence])
         lines += [
             "",
-            f"The weights sum to {self.bits:+.1f} bits; a link costs {self.needed:.1f} under the "
-            f"prior, which leaves odds of {_odds(self.bits - self.needed)} before rivals.",
+            f"The weights sum to {signed(self.bits)} bits; a link costs {self.needed:.1f} under "
+            f"the prior, which leaves odds of {_odds(self.bits - self.needed)} before rivals.",
         ]
         if self.probability is not None and self.is_candidate:
             lines += self._rivalry("A", self.id_a, self.rivals_a)
@@ -79,8 +81,9 @@ class Explanation:
                 "0.001."
             )
         if not self.is_candidate:
+            limit = minus(f"{self.w0:.1f}")
             return (
-                f"It was set aside before sampling, as its weight is not above w0 = {self.w0:.1f} "
+                f"It was set aside before sampling, as its weight is not above w0 = {limit} "
                 "bits or as it is known to be no link: probability 0 in this run."
             )
         return f"Probability of a link: {self.probability:.3f}."
@@ -89,7 +92,7 @@ class Explanation:
         shown = [r for r in rivals if r.probability >= _NEGLIGIBLE]
         free = max(0.0, 1 - (self.probability or 0.0) - sum(r.probability for r in rivals))
         lines = [f"{name} ({side}) otherwise:"]
-        lines += [f"  with {r.id}: {r.probability:.3f} ({r.bits:+.1f} bits)" for r in shown]
+        lines += [f"  with {r.id}: {r.probability:.3f} ({signed(r.bits)} bits)" for r in shown]
         rest = len(rivals) - len(shown)
         if rest:
             lines.append(f"  with any of {rest} more: {_small(rivals)}")
@@ -205,7 +208,7 @@ def _evidence(
 def _evidence_row(e: Evidence) -> list[str]:
     shares = "" if e.m is None else f"m {e.m:.3g}, u {e.u:.3g}"
     values = "" if e.values is None else " | ".join(e.values)
-    return [e.field, e.level, shares, f"{e.bits:+.1f}", values]
+    return [e.field, e.level, shares, signed(e.bits), values]
 
 
 def _columns(rows: list[list[str]]) -> list[str]:

@@ -276,7 +276,7 @@ def from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
             given["overlap"] = [float(x) for x in flags["overlap"].split(",")]
         except ValueError:
             raise SettingsError(
-                f"--overlap takes two numbers such as 1,1, got {flags['overlap']!r}."
+                f"--overlap-beta takes two numbers such as 1,1, got {flags['overlap']!r}."
             ) from None
     if flags["multiline"]:
         given["multiline"] = True

@@ -30,7 +30,7 @@ from bayeslink.data.id_pairs import linked_among
 from bayeslink.pairs.source import Floats, Ints
 
 FLOOR = 0.02  # link probability from which a pair is part of a case
-WORTH = 0.02  # expected wrong decisions from which a case is worth a person's time
+WORTH = 0.02  # expected errors from which a case is worth a person's time
 MOST = 8  # records in a case
 
 
@@ -40,7 +40,7 @@ class Cases:
 
     rows: Ints  # of the candidate table: the pairs of the first case, of the second, …
     start: Ints  # where each case begins in `rows`, and the end
-    value: Floats  # expected wrong decisions in each case, falling
+    value: Floats  # expected errors in each case, falling
     of_row: Ints  # the case of each candidate, −1 below the floor
     linked: NDArray[np.bool_]  # whether the run linked each candidate
     error: Floats  # the probability that it decided wrongly

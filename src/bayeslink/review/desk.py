@@ -14,7 +14,7 @@ from bayeslink.errors import BayeslinkError, InputError, SettingsError
 from bayeslink.judging.judgements import LINK, NONLINK, Judgement, Judgements, Pair, Sample
 from bayeslink.results.audit import evaluate_sample
 from bayeslink.results.audit_sample import draw_sample
-from bayeslink.review.marks import visible
+from bayeslink.results.marks import visible
 from bayeslink.review.material import Material
 from bayeslink.review.screen import evidence, in_order, screen
 
@@ -69,12 +69,22 @@ class Desk:
 
     # --- cases -------------------------------------------------------------------------------
 
-    def case(self, key: str, reviewer: str) -> dict[str, Any]:
-        """A case without a word on what the run or others say, and the reviewer's own verdicts."""
+    def case(self, key: str, reviewer: str, queue: str = "open") -> dict[str, Any]:
+        """A case without a word on what the run or others say, and the reviewer's own verdicts.
+
+        Which pairs are disputed is told to those who have judged them, or who came for that.
+        """
         self._check(key)
         said = self.standing().said
         own = [said.get(pair, {}).get(reviewer) for pair in self._pairs(key)]
-        return {**screen(self.material, key), "verdicts": own}
+        told = [bool(verdict) or queue == "disagreements" for verdict in own]
+        disputed = [a and b for a, b in zip(told, self.disputed(key), strict=True)]
+        return {**screen(self.material, key), "verdicts": own, "disputed": disputed}
+
+    def disputed(self, key: str) -> list[bool]:
+        """Whether reviewers disagree, for each pair of a case."""
+        disputed = set(self.standing().disputed())
+        return [pair in disputed for pair in self._pairs(key)]
 
     def evidence(self, key: str) -> list[dict[str, Any]]:
         """What the run, and every reviewer, says of each pair."""
@@ -130,10 +140,12 @@ class Desk:
         own, anyone = standing.judged.get(reviewer, {}), standing.by_anyone()
         judged = len(anyone & self._worth.keys())
         total = float(cases.value[: len(self._worth)].sum())
+        worth = cases.rows[: cases.start[len(self._worth)]]
         return {
             "worth": len(self._worth),
             "judged": judged,
             "errors": total,
+            "false": float(cases.error[worth[cases.linked[worth]]].sum()),
             "errors_left": max(0.0, total - self._settled_errors(standing)),
             "queues": {
                 "open": len(self._worth) - judged,
@@ -218,7 +230,7 @@ class Desk:
         return True
 
     def _settled_errors(self, standing: Standing) -> float:
-        """Expected wrong decisions among the pairs that people have settled."""
+        """Expected errors among the pairs that people have settled."""
         settled = [pair for pair in standing.settled() if standing.case[pair] in self._worth]
         rows = [row for row in self.material.find(settled) if row is not None]
         return float(self.material.cases.error[rows].sum())

@@ -15,8 +15,9 @@ const words = (text) => element("p", { text });
 function progress(state) {
   return section("Progress", words(
     `${count(state.judged)} of ${count(state.worth)} cases worth judging have been judged, by anyone. `
-    + `The run is expected to have decided ${tenths(state.errors)} of their pairs wrongly; `
-    + `${tenths(state.errors_left)} of these are among pairs not yet settled.`));
+    + `Errors to expect among them: ${tenths(state.false)} false links and ${tenths(state.errors - state.false)} `
+    + `true ones missed, ${tenths(state.errors)} in all; ${tenths(state.errors_left)} of these are among pairs not yet settled. `
+    + "The report counts those of all pairs, also of cases hardly worth judging."));
 }
 
 function agreement(state) {
@@ -55,14 +56,18 @@ function opener(key, text, acts) {
   return button;
 }
 
+/** How far the judged sample has come; once it is whole, what it says of the run. */
+export const sampleSays = ({ drawn, left, quality }) => left
+  ? [words(`${count(left)} of ${count(drawn)} pairs drawn are still to be judged. Estimates follow when all are: those judged so far may not be typical.`)]
+  : [words(`All ${count(drawn)} pairs drawn have been judged. They say of the run, with 95 % intervals:`),
+    element("pre", { classes: "quality", text: quality, tabindex: "0" })];
+
 function sample(state, acts) {
   const size = element("input", { type: "number", min: 1, value: state.sample?.drawn ?? 200 });
   const button = element("button", { type: "button", text: state.sample ? "Draw anew" : "Draw" });
   button.addEventListener("click", () => acts.draw(Number(size.value)));
   const about = state.sample
-    ? state.sample.left
-      ? [words(`${count(state.sample.left)} of ${count(state.sample.drawn)} pairs drawn are still to be judged. Estimates follow when all are: those judged so far may not be typical.`)]
-      : [words(`All ${count(state.sample.drawn)} pairs drawn have been judged.`), element("pre", { text: state.sample.quality })]
+    ? sampleSays(state.sample)
     : [words("The cases most worth judging are not typical. To estimate precision, recall and the number of true links, judge pairs drawn at random: they make a queue of their own.")];
   return section("Random sample", ...about, element("p", {}, element("label", {}, "Pairs ", size), " ", button));
 }

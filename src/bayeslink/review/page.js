@@ -1,5 +1,5 @@
 import { VERDICTS, count, element, group, showEvidence, tenths } from "/draw.js";
-import { overviewParts } from "/overview.js";
+import { overviewParts, sampleSays } from "/overview.js";
 
 const at = (id) => document.getElementById(id);
 const OTHER = { A: "B", B: "A" };
@@ -81,8 +81,8 @@ async function next() {
   await open(key);
 }
 
-async function open(key) {
-  const found = await ask(`/api/case/${encodeURIComponent(key)}?${query({})}`);
+async function open(key, queue = at("queue").value) {
+  const found = await ask(`/api/case/${encodeURIComponent(key)}?${query({ queue })}`);
   const pairs = found.groups.flatMap((g) => g.pairs.map((pair) => ({ ...pair, group: g })));
   pairs.sort((x, y) => x.place - y.place);
   shown = {
@@ -90,6 +90,7 @@ async function open(key) {
     pairs,
     verdicts: found.verdicts,
     because: pairs.map(() => false), // whether a verdict follows from a rival's link
+    before: [], // verdicts as they were, since the case was opened or saved
     chosen: 0,
     revealed: false,
     stored: found.verdicts.every(Boolean), // a judgement of it stands
@@ -105,6 +106,7 @@ async function open(key) {
   for (const part of at("case").querySelectorAll("[data-place]")) {
     part.addEventListener("pointerdown", () => choose(Number(part.dataset.place), false));
   }
+  markDisputes(found.disputed);
   arrange();
   mark();
   at("main").focus({ preventScroll: true });
@@ -119,15 +121,33 @@ function remarkOn(groups, n) {
   return `${groups.length} records of ${side} have rivals in common: which belong together?`;
 }
 
-function finished() {
+async function finished() {
   shown = null;
   at("title").textContent = "Nothing left in this queue";
   at("remark").textContent = "Choose another queue, or see the overview.";
   at("case").replaceChildren();
   delete at("case").dataset.case;
+  at("main").focus();
   say("Nothing left in this queue.");
   mark();
-  return refresh();
+  const sampled = at("queue").value === "sample";
+  await refresh(sampled ? "overview" : "state");
+  if (sampled && state.sample) at("case").replaceChildren(...sampleSays(state.sample));
+}
+
+/** Pairs on which reviewers disagree, and how that is settled. */
+function markDisputes(disputed) {
+  shown.disputed = disputed.some(Boolean);
+  for (const old of at("case").querySelectorAll(".disputed")) old.remove();
+  disputed.forEach((is, place) => {
+    const head = at("case").querySelector(`thead [data-place="${place}"]`);
+    if (is) head.append(element("span", { classes: "disputed", text: "disputed" }));
+  });
+  if (!shown.disputed) return;
+  at("case").prepend(element("p", { classes: "disputed how", text:
+    "Reviewers disagree on what is marked disputed; p shows who said what. It is settled when all who "
+    + "judged the pair say the same: talk it over, then open the case under the name of whoever was wrong "
+    + "and judge it anew. Until then, linking again leaves the pair to the model." }));
 }
 
 function openPairs() {
@@ -143,6 +163,7 @@ function judge(place, verdict, byKey = false) {
   const rivals = shown.pairs.filter((pair) => pair.place !== place
     && pair.records.some((record, side) => record === shown.pairs[place].records[side]));
   const wasLink = shown.verdicts[place] === "link";
+  keep();
   shown.verdicts[place] = verdict;
   shown.because[place] = false;
   for (const { place: rival } of rivals) {
@@ -164,8 +185,14 @@ function hasLinkedRival(place) {
     && pair.records.some((record, side) => record === shown.pairs[place].records[side]));
 }
 
+/** Remember the verdicts as they are, to come back to by undo. */
+function keep() {
+  shown.before.push({ verdicts: [...shown.verdicts], because: [...shown.because] });
+}
+
 function noneOfThese() {
   if (!shown || loading) return;
+  keep();
   shown.verdicts = shown.pairs.map(() => "nonlink");
   shown.because = shown.pairs.map(() => false);
   settle("None of these. ");
@@ -184,8 +211,10 @@ async function save(judged, words) {
   const { case: key, version } = judged;
   const verdicts = [...judged.verdicts];
   if (!verdicts.every(Boolean)) return; // a link was withdrawn meanwhile
-  await ask("/api/judge", { case: key, version, verdicts, reviewer: me.reviewer });
+  const { disputed } = await ask("/api/judge", { case: key, version, verdicts, reviewer: me.reviewer });
   judged.stored = true;
+  judged.before = [];
+  if (judged.disputed && judged === shown) markDisputes(disputed);
   judged.unsaved = verdicts.some((verdict, place) => verdict !== judged.verdicts[place]);
   await refresh();
   say(`${words}Saved.`, "saved");
@@ -217,7 +246,12 @@ function mark() {
   at("next").classList.toggle("ready", complete);
   at("none").disabled = at("skip").disabled = at("reveal").disabled = at("next").disabled = !shown;
   at("none").hidden = !shown || shown.pairs.length < 2;
-  at("reveal").setAttribute("aria-pressed", String(Boolean(shown?.revealed)));
+  at("reveal").querySelector(".does").textContent = shown?.revealed ? "Hide" : "Show";
+  at("quick").hidden = !shown;
+  if (shown) at("quick-of").textContent = shown.pairs.length > 1 ? `Pair ${shown.chosen + 1} of ${shown.pairs.length}` : "";
+  for (const button of at("quick").querySelectorAll("button")) {
+    button.setAttribute("aria-pressed", String(button.dataset.quick === shown?.verdicts[shown.chosen]));
+  }
 }
 
 async function reveal() {
@@ -243,7 +277,14 @@ function goOn() {
   }));
 }
 
+/** First what is not yet saved of this case, verdict by verdict; then the latest judgement. */
 async function undo() {
+  const earlier = shown?.before.pop();
+  if (earlier) {
+    Object.assign(shown, earlier, { unsaved: false });
+    mark();
+    return say(`Taken back: the last verdict, which was not saved yet. ${openPairs()}`);
+  }
   const { case: key } = await ask("/api/undo", { reviewer: me.reviewer });
   if (key === null) return say("There is nothing of yours to take back.");
   await open(key);
@@ -258,13 +299,15 @@ function arrange() {
   const columns = tables.map((table) => table.querySelectorAll("thead th").length - 1);
   const room = at("case").clientWidth / size - FIELD;
   const width = Math.min(room / Math.max(...columns), WIDEST);
+  const widest = width < NARROWEST ? STACKED : FIELD + width * Math.max(...columns);
+  at("main").style.setProperty("--case", `${widest}rem`);
   tables.forEach((table, place) => {
     table.classList.toggle("stacked", width < NARROWEST);
     table.classList.toggle("roomy", width >= ROOMY); // evidence fits beside the values
     table.style.width = width < NARROWEST ? "" : `${FIELD + width * columns[place]}rem`;
   });
 }
-const FIELD = 8, NARROWEST = 11.5, ROOMY = 21, WIDEST = 24; // widths of columns, in rem
+const FIELD = 8, NARROWEST = 11.5, ROOMY = 21, WIDEST = 24, STACKED = 44; // widths of columns, in rem
 new ResizeObserver(arrange).observe(at("case"));
 
 // --- keys and buttons ----------------------------------------------------------------------------
@@ -303,6 +346,9 @@ document.addEventListener("keydown", (event) => {
   if (!event.repeat || key.startsWith("Arrow")) act();
 });
 
+for (const button of at("quick").querySelectorAll("button")) {
+  button.addEventListener("click", () => judge(shown?.chosen, button.dataset.quick, true));
+}
 at("none").addEventListener("click", noneOfThese);
 at("reveal").addEventListener("click", KEYS.p);
 at("undo").addEventListener("click", KEYS.z);
@@ -332,6 +378,7 @@ function askName() {
   at("names").replaceChildren(
     ...(state?.reviewers ?? []).map((name) => element("option", { value: name })));
   at("name-error").textContent = "";
+  at("main").focus({ preventScroll: true }); // where keys go afterwards, not to the button
   at("name-dialog").showModal();
   at("name").select();
 }
@@ -352,7 +399,9 @@ function takeName() {
 }
 at("name-ok").addEventListener("click", takeName);
 at("name").addEventListener("keydown", (event) => {
-  if (event.key === "Enter") takeName();
+  if (event.key !== "Enter") return;
+  event.preventDefault(); // one press does one thing
+  takeName();
 });
 at("name-dialog").addEventListener("cancel", (event) => {
   if (!me.reviewer) event.preventDefault();
@@ -370,7 +419,7 @@ async function fill() {
   at("overview").replaceChildren(...overviewParts(state, {
     open(key) {
       at("more-dialog").close();
-      inTurn(() => load(() => open(key)));
+      inTurn(() => load(() => open(key, "disagreements")));
     },
     draw: (size) => inTurn(() => ask("/api/sample", { size }).then(fill)),
     relink: () => inTurn(() => ask("/api/relink", {}).then(fill)),

@@ -12,7 +12,7 @@ from typing import Any
 
 from bayeslink.comparing.fields import Field
 from bayeslink.results.explanation import beyond_each
-from bayeslink.review.marks import compared, same, usual_writing, visible
+from bayeslink.results.marks import compared, same, usual_writing, visible
 from bayeslink.review.material import Material
 
 

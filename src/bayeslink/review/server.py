@@ -104,7 +104,9 @@ def application(desk: Desk) -> Starlette:
 
     def case(request: Request) -> Any:
         reviewer = _reviewer(request.query_params.get("reviewer", ""))
-        return desk.case(request.path_params["key"], reviewer)
+        return desk.case(
+            request.path_params["key"], reviewer, request.query_params.get("queue", "")
+        )
 
     def evidence(request: Request) -> Any:
         return desk.evidence(request.path_params["key"])
@@ -114,7 +116,7 @@ def application(desk: Desk) -> Starlette:
         if not (isinstance(key, str) and isinstance(version, str) and isinstance(verdicts, list)):
             raise SettingsError("a judgement has a case, its version and a list of verdicts.")
         desk.judge(key, version, _reviewer(body.get("reviewer")), list(map(str, verdicts)))
-        return {"saved": key}
+        return {"saved": key, "disputed": desk.disputed(key)}
 
     def undo(body: dict[str, Any]) -> Any:
         return {"case": desk.undo(_reviewer(body.get("reviewer")))}

@@ -56,7 +56,7 @@ LINKS = pa.table(
 )
 WEIGHTS = """
   name  equal    m 0.875, u 0.0312  +4.8  Ann | Ann
-  age   missing                     +0.0
+  age   missing                      0.0
 
 The weights sum to +4.8 bits; a link costs 2.0 under the prior, \
 which leaves odds of 7.01 to 1 before rivals."""
@@ -112,7 +112,7 @@ def test_what_the_fields_say_together():
     assert [e.field for e in found.evidence] == ["name", "age", TOGETHER]
     assert found.evidence[-1].bits == pytest.approx(-1.5)
     assert found.bits == pytest.approx(3.31)
-    assert "  all fields together  beyond each alone                     -1.5\n" in str(found)
+    assert "  all fields together  beyond each alone                     −1.5\n" in str(found)
     assert "The weights sum to +3.3 bits" in str(found)
     assert TOGETHER not in str(explain("A1", "B1"))
 
@@ -279,8 +279,10 @@ def test_the_command_says_the_same(folder, run):
         assert cli(folder / "run", *pair).stdout.splitlines()[0] == first_line
 
 
-def test_cells_are_shown_where_the_files_are_read(folder, run):
-    pair = a_pair_set_aside(run)
+@pytest.mark.parametrize("which", ["linked", "set aside"])
+def test_cells_are_shown_where_the_files_are_read(folder, run, which):
+    linked = run.table.to_pylist()[0]
+    pair = a_pair_set_aside(run) if which == "set aside" else (linked["id_a"], linked["id_b"])
     records = [record_of(folder, side, name) for side, name in enumerate(pair)]
     cells = [[record[f.name] or "–" for record in records] for f in FIELDS]
     shown = json.loads(cli(folder / "run", *pair, "--json").stdout)["evidence"]

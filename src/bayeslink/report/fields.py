@@ -1,0 +1,215 @@
+"""The fields: what each level of agreement says, how complete they are, and their patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bayeslink.pairs.vectors import distinct_vectors
+from bayeslink.report.levels import meanings
+from bayeslink.report.markup import Cell, Number, counted, paragraph, section, table
+from bayeslink.report.material import Material
+from bayeslink.report.rows import Scale, Step, row_bar, swatches
+from bayeslink.spoken import minus, signed
+
+_PATTERNS = 20  # rows of the pattern table
+
+
+def fields(material: Material) -> str:
+    """The section on fields: weights, what levels mean, completeness."""
+    s = material.summary
+    labels = [label for f in s["fields"] for label in f["levels"]]
+    return section(
+        "fields",
+        "The fields",
+        paragraph(
+            "What each field says about a pair, given how well its values agree. A weight of +3 "
+            "bits means that a match is 2³ = 8 times as likely as a non-match to agree so; weights "
+            "of all fields are added. Missing values say nothing: weight 0."
+        ),
+        paragraph(meanings(labels)),
+        _weights(material),
+        _completeness(s),
+    )
+
+
+def _weights(material: Material) -> str:
+    """Every level, best first: its weight, with an interval where there are draws."""
+    rows = material.parameters.to_pylist()
+    around = [_weight_interval(material, r) for r in rows]
+    ends = [x for r, i in zip(rows, around, strict=True) for x in (r["match_weight"], *(i or ()))]
+    across = Scale.of([0.0, *ends])
+    best = {r["field"]: r["level"] for r in rows}
+    order = sorted(range(len(rows)), key=lambda i: (_place(best, rows[i]), -rows[i]["level"]))
+    cells: list[list[Cell]] = []
+    for i in order:
+        r, interval = rows[i], around[i]
+        shown = signed(r["match_weight"])
+        tip = f"{r['field']}, {r['label']}: {shown} bits, {_times(r['match_weight'])}"
+        if interval:
+            tip += f"; 95 % interval {signed(interval[0])} to {signed(interval[1])} bits"
+        bar = row_bar(Step(0.0, r["match_weight"], interval), across, tip)
+        name = r["field"] if r["level"] == best[r["field"]] else ""
+        cells.append([name, r["label"], Number(shown), bar, _m(r), Number(_small(r["u"]))])
+    sampled = material.draws is not None
+    signs = [("full", "speaks for a link"), ("hollow", "against")]
+    return table(
+        ["Field", "Agreement", "Weight", "in bits", "m", "u"],
+        cells,
+        caption="m is the share of a level among matches, u among non-matches; the weight is "
+        "log₂(m/u)." + (" In brackets and as whiskers, 95 % intervals." if sampled else ""),
+        legend=swatches([*signs, *([("interval", "95 % interval")] if sampled else [])]),
+        name="weights",
+    )
+
+
+def _place(best: Mapping[str, int], row: Mapping[str, Any]) -> int:
+    return list(best).index(row["field"])
+
+
+def _weight_interval(material: Material, row: Mapping[str, Any]) -> tuple[float, float] | None:
+    names = [f"{letter}[{row['field']}, {row['level']}]" for letter in "mu"]
+    draws = material.draws
+    if draws is None or not set(names) <= set(draws.column_names):
+        return None
+    m, u = (draws[name].to_numpy() for name in names)
+    low, high = np.quantile(np.log2(m / u), (0.025, 0.975))
+    return float(low), float(high)
+
+
+def _times(weight: float) -> str:
+    factor = f"{2 ** min(abs(weight), 60):,.3g}"
+    return f"{factor} times as likely among {'matches' if weight >= 0 else 'non-matches'}"
+
+
+def _m(row: Mapping[str, Any]) -> Number:
+    low, high = row["m_lower"], row["m_upper"]
+    around = "" if low is None else f" ({_small(low)}–{_small(high)})"
+    return Number(_small(row["m"]) + around)
+
+
+def _small(share: float) -> str:
+    return f"{share:.3f}" if share >= 0.1 else minus(f"{share:.2g}".replace("e-0", "e-"))
+
+
+def _completeness(s: Mapping[str, Any]) -> str:
+    sizes = s["n_a"], s["n_b"]
+    heads = ["Field", "Comparison", "Complete in A", "in B", "Distinct in A", "in B"]
+    invalid = any(sum(f["invalid"]) for f in s["fields"])
+    rows: list[list[Cell]] = []
+    for f in s["fields"]:
+        row: list[Cell] = [f["name"], f["comparison"]]
+        row += [Number(f"{100 * (1 - f['missing'][i] / sizes[i]):.1f} %") for i in (0, 1)]
+        row += [Number(counted(f["distinct"][i])) for i in (0, 1)]
+        if invalid:
+            row += [Number(counted(f["invalid"][i])) for i in (0, 1)]
+        rows.append(row)
+    return table(
+        [*heads, *(["Invalid in A", "in B"] if invalid else [])],
+        rows,
+        caption="How complete the fields are, and how many values they have.",
+    )
+
+
+# --- patterns ---------------------------------------------------------------------------------
+
+
+def patterns(material: Material) -> str:
+    """The section on patterns: which fields agree, in words."""
+    names = [f["name"] for f in material.summary["fields"]]
+    levels = {f["name"]: ["missing", *f["levels"]] for f in material.summary["fields"]}
+    found = _by_pattern(material, names)
+    shown, others = found[:_PATTERNS], found[_PATTERNS:]
+    sampled = material.pairs is not None
+    heads = ["Agreement", "Weight", *(["Candidates", "Expected links"] if sampled else []), "Links"]
+
+    def tail(rows: Sequence[dict[str, Any]]) -> list[Number]:
+        totals = [sum(r[key] for r in rows) for key in ("pairs", "expected", "links")]
+        cells = [_counted(n, int(i == 1)) for i, n in enumerate(totals)]
+        return cells if sampled else cells[2:]
+
+    rows: list[list[Cell]] = [
+        [
+            in_words(levels, dict(zip(names, r["levels"], strict=True))),
+            Number(signed(r["weight"]), r["weight"]),
+            *tail([r]),
+        ]
+        for r in sorted(shown, key=lambda r: -r["weight"])
+    ]
+    rest: list[Cell] | None = None
+    if others:
+        rest = [f"{len(others):,} more", Number(""), *tail(others)]
+    return section(
+        "patterns",
+        "Patterns of agreement",
+        paragraph(
+            "Pairs that agree alike have the same weight. Fields not named are in full agreement. "
+            + (
+                "The patterns that most links are expected to have, by weight; press a column's "
+                "head to sort by it. Expected links are sums of link probabilities."
+                if sampled
+                else "Counted among the links."
+            )
+        ),
+        table(heads, rows, sortable=True, rest=rest),
+    )
+
+
+def in_words(levels: Mapping[str, Sequence[str]], pattern: Mapping[str, int]) -> str:
+    """What is not in full agreement, the like together; `levels` are labels, missing first."""
+    short: dict[str, list[str]] = {}
+    for name, level in pattern.items():
+        if level < len(levels[name]) - 1:
+            short.setdefault(levels[name][level], []).append(name)
+    return "; ".join(f"{', '.join(n)} {label}" for label, n in short.items()) or "full agreement"
+
+
+def _counted(n: float, decimals: int) -> Number:
+    return Number(counted(n, decimals), n)
+
+
+def _by_pattern(material: Material, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Candidates, expected links and links by pattern, most expected links first."""
+    keys = [f"gamma_{name}" for name in names]
+    linked = material.links.filter(pc.equal(material.links["decision"], "link"))
+    links = _grouped(linked, keys)
+    pairs = _grouped(material.candidates, keys)
+    known = {levels: links[levels] for levels in links.keys() - pairs.keys()}
+    out = [
+        {
+            "levels": levels,
+            "weight": row["weight"],
+            "pairs": row["pairs"],
+            "expected": row["expected"],
+            "links": links.get(levels, {"pairs": 0})["pairs"],
+        }
+        for levels, row in {**pairs, **known}.items()
+    ]
+    return sorted(out, key=lambda r: (-r["expected"], -r["pairs"], -r["weight"]))
+
+
+def _grouped(rows: pa.Table, keys: Sequence[str]) -> dict[tuple[int, ...], dict[str, Any]]:
+    if not len(rows):
+        return {}
+    levels = np.stack([rows[key].to_numpy() for key in keys], 1)
+    found, first, group = distinct_vectors(levels)
+    p = (
+        rows["link_probability"].to_numpy().astype(np.float64)
+        if "link_probability" in rows.column_names
+        else np.zeros(len(rows))
+    )
+    columns = zip(
+        found.tolist(),
+        rows["match_weight"].to_numpy()[first].tolist(),
+        np.bincount(group).tolist(),
+        np.bincount(group, np.nan_to_num(p)).tolist(),
+        strict=True,
+    )
+    return {
+        tuple(pattern): {"weight": w, "pairs": n, "expected": expected}
+        for pattern, w, n, expected in columns
+    }
