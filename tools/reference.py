@@ -292,7 +292,9 @@ def run_directory_page() -> str:
     """Made from a run: its files, their columns, the keys of its run.json."""
     files = bl.simulate(150, seed=1)
     fields = [bl.name("gname"), bl.name("fname"), bl.date("dob")]
-    known = list(zip(*(files.truth[side].to_pylist()[:1] for side in ("id_a", "id_b")), strict=True))
+    known = list(
+        zip(*(files.truth[side].to_pylist()[:1] for side in ("id_a", "id_b")), strict=True)
+    )
     run = bl.link(files.a, files.b, fields, known_links=known, draws=100, tune=100, chains=2)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "out"

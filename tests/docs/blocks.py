@@ -159,7 +159,7 @@ def rewrite(path):
         if not output.right:
             sys.stdout.write(f"{path.name}: {output.shown.strip()[:60]!r} is not as printed\n")
             end = output.start + len(output.shown)
-            said = output.printed.strip("\n")
+            said = re.sub(r"\([\d.]+ s\)", "(… s)", output.printed.strip("\n"))
             text = text[: output.start] + (said + "\n" if said else "") + text[end:]
     path.write_text(text, "utf-8")
 
