@@ -20,7 +20,7 @@ lint: $(DEV)
 	$(BIN)/mypy
 
 docs: $(DEV)
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "To look at: site/index.html"
 
 release: $(DEV)

@@ -132,7 +132,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "reference/command-line.md", command_line_page()
     yield "reference/link-toml.md", link_toml_page()
     yield "reference/run-directory.md", run_directory_page()
-    yield "changelog.md", (ROOT / "CHANGELOG.md").read_text("utf-8")
+    yield "changelog.md", (ROOT / "CHANGELOG.md").read_text("utf-8").replace("](docs/", "](")
 
 
 # --- Python ------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@
 ```console    `$ bayeslink …` runs in this process, other commands in a shell; then what they print
 ```toml, csv  read; kept as a file where `<!-- file: NAME -->` stands before it
 
-`…` in an output stands for anything. `<!-- run: CODE -->` runs unseen, what a page takes for granted;
-`<!-- not run: WHY -->` says why a block cannot be.
+`…` in an output stands for anything. `<!-- run: CODE -->` runs unseen: what a page
+takes for granted. `<!-- not run: WHY -->` says why a block cannot be run.
 
 python -m tests.docs.blocks PAGE… writes what is printed into the pages.
 """
@@ -87,7 +87,7 @@ def blocks_of(text):
 
 
 def run_page(text, folder):
-    """Run the blocks of a page in a folder; returns the outputs it shows beside what was printed."""
+    """Run the blocks of a page in a folder: the outputs it shows, beside what was printed."""
     space, outputs, printed = {"__name__": "page"}, [], None
     before = Path.cwd()
     os.chdir(folder)
