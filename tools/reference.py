@@ -32,9 +32,11 @@ ROOT = Path(__file__).parents[1]
 TOPICS = {
     "Link": "link suggest compare open_run relink update changes",
     "Say how files are read": "ReadOptions",
-    "Look at the pieces": "fit_penalized penalty_path posthoc_blocks block_curve sample sensitivity",
+    "Look at the pieces": "fit_penalized penalty_path posthoc_blocks block_curve sample "
+    "sensitivity",
     "Priors and losses": "Overlap Penalty Loss",
-    "Carry the uncertainty on": "pool population_size chapman lincoln_petersen coverage cross_table",
+    "Carry the uncertainty on": "pool population_size chapman lincoln_petersen coverage "
+    "cross_table",
     "Judge": "draw_sample plan_sample evaluate_sample evaluate read_labels export_labels",
     "With other tools": "read_splink from_splink splink_predictions splink_clusters splink_labels "
     "from_recordlinkage from_fastlink from_table given_levels",
@@ -49,8 +51,8 @@ TOML = {
     "a": "The first file: a path, seen from the folder of this link.toml.",
     "b": "The second file.",
     "id": "Id column, or [in A, in B]; [] numbers the rows.",
-    "fields": "What is compared: a [[fields]] table each, with `column` (or `columns` = [in A, in B]), "
-    "`compare` and the settings of that [comparison](../comparisons.md).",
+    "fields": "What is compared: a [[fields]] table each, with `column` (or `columns` = [in A, in "
+    "B]), `compare` and the settings of that [comparison](../comparisons.md).",
     "loss": "What errors and review cost: `{reject = .1}`; keys as of `bl.Loss`.",
     "output": "Directory for the results, unless -o says another.",
 }
@@ -60,9 +62,9 @@ FILES = {
     "unlinked_b": "records of B without a link",
     "links": "links and pairs left to review, with their probabilities; weights in bits",
     "pairs": "every candidate pair, the most probable first, with the level of each field",
-    "reach": "the best pair of some records that have neither link nor candidate, for judged samples",
+    "reach": "the best pair of some records without link or candidate, for judged samples",
     "draws": "one row a draw: links, log posterior, m and u",
-    "link_draws": "for each pair (its row in pairs.parquet) the runs of draws in which it is linked",
+    "link_draws": "for each pair (its row in pairs.parquet) the runs of draws with it linked",
     "parameters": "m, u and the weight in bits of each level of each field, with 95 % intervals",
     "labels": "pairs that were known before the run",
     "model.json": "what was learned, as a prior for the next linkage (`--model`)",
@@ -111,7 +113,7 @@ SUMMARY = {
     "platform": "system",
     "engine": "which engine compared the pairs",
     "inputs": "both files: name, kind, SHA-256, records, rows set aside",
-    "fields": "each field: comparison, levels, pairs by level, distinct, missing and invalid values",
+    "fields": "each field: comparison, levels, pairs by level, distinct and missing values",
     "memory": "the budget and what was used of it",
     "files": "SHA-256 of each file here",
 }
@@ -240,8 +242,8 @@ def as_markdown(doc: str) -> str:
 def command_line_page() -> str:
     parts = [
         "# Command line",
-        "Every command takes `-h`. Exit codes: 0 done, 2 usage, 3 bad input or settings, 4 could not "
-        "write, 130 interrupted (143 by SIGTERM), 1 a fault of bayeslink itself.",
+        "Every command takes `-h`. Exit codes: 0 done, 2 usage, 3 bad input or settings, 4 could "
+        "not write, 130 interrupted (143 by SIGTERM), 1 a fault of bayeslink itself.",
     ]
     context = click.Context(main, info_name="bayeslink")
     for name in main.list_commands(context):
@@ -269,9 +271,9 @@ def link_toml_page() -> str:
         [
             "# link.toml",
             "",
-            "What a run is made of, as a file: `bayeslink init` writes one to change, every run its "
-            "own to repeat it (`bayeslink link --config link.toml`). Flags win over it. Paths are "
-            "seen from the folder it lies in. A setting that differs between the files is a list "
+            "What a run is made of, as a file: `bayeslink init` writes one to change, every run "
+            "its own to repeat it (`bayeslink link --config link.toml`). Flags win over it. Paths "
+            "are seen from the folder it lies in. A setting that differs between the files is a list "
             'of two, `""` (for `id`, `[]`) where a file has none: `encoding = ["cp1252", ""]`; '
             'for `missing` it is `{a = ["NA"], b = ["999"]}`.',
             "",

@@ -1,9 +1,9 @@
-"""The two files of the tutorial, and the truth: made-up people, written down by two kinds of clerks.
+"""The files of the tutorial, and the truth: made-up people, written down by two kinds of clerks.
 
     python tools/tutorial_files.py
 
-A register with days before months, capital surnames and "N/A"; a clinic with other names of columns,
-ISO dates, 1900-01-01 and "unknown" for what is missing, and the number of visits.
+A register with days before months, capital surnames and "N/A"; a clinic with other names of
+columns, ISO dates, 1900-01-01 and "unknown" for what is missing, and the number of visits.
 """
 
 import csv

@@ -1,7 +1,7 @@
 """Every warning that the code can make has its entry in docs/reference/warnings.md.
 
-Two nets: the words in the functions that make warnings, here; and every run of any test, whose warnings
-`tests/conftest.py` looks up.
+Two nets: the words in the functions that make warnings, here; and every run of any test, whose
+warnings `tests/conftest.py` looks up.
 """
 
 import ast
@@ -59,7 +59,7 @@ def texts(function):
             text = node.value.replace("{}", "…")
         else:
             continue
-        if len(text.replace("…", "")) > 24 and " " in text and not text.startswith("import "):
+        if len(text.replace("…", "")) > 30 and " " in text and not text.startswith("import "):
             yield text
 
 

@@ -20,14 +20,13 @@ def undocumented(warnings):
 
 def _known(text):
     """Whether an entry says this, or, where the text itself leaves something open, it says that."""
-    return any(
-        _pattern(e).fullmatch(_plain(text)) or _pattern(text).fullmatch(e) for e in entries()
-    )
+    said = _plain(text)
+    return any(_pattern(e).fullmatch(said) or _pattern(said).fullmatch(e) for e in entries())
 
 
 @cache
 def _pattern(text):
-    return re.compile(".*".join(map(re.escape, _plain(text).split("…"))), re.DOTALL)
+    return re.compile(".*".join(map(re.escape, text.split("…"))), re.DOTALL)
 
 
 def _plain(text):
