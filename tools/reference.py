@@ -273,9 +273,9 @@ def link_toml_page() -> str:
             "",
             "What a run is made of, as a file: `bayeslink init` writes one to change, every run "
             "its own to repeat it (`bayeslink link --config link.toml`). Flags win over it. Paths "
-            "are seen from the folder it lies in. A setting that differs between the files is a list "
-            'of two, `""` (for `id`, `[]`) where a file has none: `encoding = ["cp1252", ""]`; '
-            'for `missing` it is `{a = ["NA"], b = ["999"]}`.',
+            "are seen from the folder it lies in. A setting that differs between the files is a "
+            'list of two, `""` (for `id`, `[]`) where a file has none: `encoding = ["cp1252", ""]`'
+            '; for `missing` it is `{a = ["NA"], b = ["999"]}`.',
             "",
             "| key | takes | |",
             "|---|---|---|",

@@ -59,7 +59,11 @@ def texts(function):
             text = node.value.replace("{}", "…")
         else:
             continue
-        if len(text.replace("…", "")) > 30 and " " in text and not text.startswith("import "):
+        if (
+            len(text.replace("…", "")) > (20 if "…" in text else 30)
+            and " " in text
+            and not text.startswith("import ")
+        ):
             yield text
 
 
