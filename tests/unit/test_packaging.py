@@ -29,18 +29,9 @@ def test_the_container_takes_what_a_build_needs():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     lines = (ROOT / "Containerfile").read_text("utf-8").splitlines()
     copied = {word for line in lines if line.startswith("COPY ") for word in line.split()[1:]}
-    needed = {
-        "pyproject.toml",
-        "constraints.txt",
-        "src",
-        project["readme"],
-        *project["license-files"],
-    }
+    needed = {"pyproject.toml", "constraints.txt", "src", project["readme"]}
+    needed |= {*project["license-files"]}
     assert needed <= copied
-    let_in = {line[1:] for line in ignored if line[0] == "!"}
-        line[1:]
-        for line in (ROOT / ".containerignore").read_text("utf-8").split()
-        if line[0] == "!"
-    }
-    assert needed <= let_in
+    ignored = (ROOT / ".containerignore").read_text("utf-8").split()
+    assert needed <= {line[1:] for line in ignored if line[0] == "!"}
     assert all((ROOT / name).exists() for name in needed)
