@@ -59,11 +59,8 @@ def texts(function):
             text = node.value.replace("{}", "…")
         else:
             continue
-        if (
-            len(text.replace("…", "")) > (20 if "…" in text else 30)
-            and " " in text
-            and not text.startswith("import ")
-        ):
+        part = text.startswith(("import ", ", "))  # code, or a piece of another text
+        if len(text.replace("…", "")) > (20 if "…" in text else 30) and not part:
             yield text
 
 
