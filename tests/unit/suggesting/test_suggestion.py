@@ -79,7 +79,9 @@ def test_columns_of_other_names_are_paired_by_name_and_by_values():
 def test_born_is_a_birth_date_and_a_street_goes_with_an_address():
     rng = np.random.default_rng(2)
     days = [f"19{k % 90 + 10}-{k % 12 + 1:02}-{k % 28 + 1:02}" for k in range(300)]
-    streets = [f"{k} {name} Road" for k, name in zip(rng.integers(1, 99, 300), ["Hill"] * 300)]
+    streets = [
+        f"{k} {name} Road" for k, name in zip(rng.integers(1, 99, 300), ["Hill"] * 300, strict=True)
+    ]
     a = frame(Born=["/".join(reversed(day.split("-"))) for day in days], Street=streets)
     b = frame(dob=days[::-1], address=[f"{street}, Flat 2" for street in streets])
     found = {f.name: (f.kind, f.columns) for f in bl.suggest(a, b).fields}
