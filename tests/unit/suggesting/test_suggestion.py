@@ -91,6 +91,15 @@ def test_born_is_a_birth_date_and_a_street_goes_with_an_address():
     assert "Street" in {f.name for f in bl.suggest(a, b).fields}
 
 
+def test_a_title_above_the_header_is_hinted_at(tmp_path):
+    (tmp_path / "a.csv").write_text(
+        "Staff, as of May\n\nid;surname\n1;Hill\n2;Moor\n".replace(",", "")
+    )
+    (tmp_path / "b.csv").write_text("id,surname\nx,Hill\ny,Moor\n")
+    with pytest.raises(InputError, match="A has one column only: .* --skip-lines"):
+        bl.suggest(tmp_path / "a.csv", tmp_path / "b.csv")
+
+
 def test_columns_about_someone_else_are_not_paired():
     names = ["Anna", "John", "Mary", "Peter", "Emma", "Oliver"] * 50
     found = bl.suggest(frame(mother_first_name=names), frame(first_name=names))
