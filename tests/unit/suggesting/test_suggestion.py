@@ -92,11 +92,9 @@ def test_born_is_a_birth_date_and_a_street_goes_with_an_address():
 
 
 def test_a_title_above_the_header_is_hinted_at(tmp_path):
-    (tmp_path / "a.csv").write_text(
-        "Staff, as of May\n\nid;surname\n1;Hill\n2;Moor\n".replace(",", "")
-    )
+    (tmp_path / "a.csv").write_text("Staff of May\n\nid;surname\n1;Hill\n2;Moor\n")
     (tmp_path / "b.csv").write_text("id,surname\nx,Hill\ny,Moor\n")
-    with pytest.raises(InputError, match="A has one column only: .* --skip-lines"):
+    with pytest.raises(InputError, match=r"A has one column only: .* --skip-lines"):
         bl.suggest(tmp_path / "a.csv", tmp_path / "b.csv")
 
 
