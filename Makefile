@@ -2,42 +2,57 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-STAMP  := $(VENV)/.installed
+BASE   := $(VENV)/.base
+DEV    := $(VENV)/.dev
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: demo test lint verify bench experiments sbom clean
+.PHONY: demo test lint docs release verify bench experiments sbom clean
 
-demo: $(STAMP)
+demo: $(BASE)
 	$(BIN)/bayeslink demo
 
 test: lint
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not verify"
 
-lint: $(STAMP)
+lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-verify: $(STAMP)
+docs: $(DEV)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "To look at: site/index.html"
+
+release: $(DEV)
+	$(BIN)/python tools/release.py
+
+verify: $(DEV)
 	$(BIN)/pytest -n 2 --dist loadgroup -m verify
 	$(BIN)/python benchmarks/hashes.py --check
 	$(BIN)/python benchmarks/supply_chain.py
 
-bench: $(STAMP)
+bench: $(DEV)
 	for part in startup level_tables large_example scale; do $(BIN)/python benchmarks/$$part.py || exit 1; done
 
-sbom: $(STAMP)
+sbom: $(DEV)
 	$(BIN)/python benchmarks/supply_chain.py sbom.json
 
-experiments: $(STAMP)
+experiments: $(DEV)
 	$(BIN)/bayeslink reproduce census
 	$(BIN)/bayeslink reproduce large
 	$(BIN)/bayeslink reproduce simulation
 
-$(STAMP): pyproject.toml constraints.txt
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bayeslink needs Python 3.11 or newer, found " + sys.version.split()[0] + ". Name one with: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+
+$(BASE): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e .
 	@touch $@
 
+$(DEV): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[dev]'
+	@touch $(BASE) $@
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache

@@ -277,7 +277,9 @@ def settings_text(rows: list[Row]) -> str:
         name = row["data"].partition(", errors")[0]
         if name not in names:
             names.append(name)
-    return "\n\n".join(f"{'; '.join(names)}:\n\n```\n{text}\n```" for text, names in said.items())
+    mark = "<!-- not run: settings, as benchmarks/versus.py ran them -->"
+    parts = (f"{'; '.join(names)}:\n\n{mark}\n```text\n{text}\n```" for text, names in said.items())
+    return "\n\n".join(parts)
 
 
 def fill(document: Path, mark: str, text: str) -> None:

@@ -111,7 +111,10 @@ def prepare(say: Callable[[str], None]) -> None:
         return
     if stamp.exists():
         return
-    say("first run on this machine: compiling for its processor, once. About half a minute.")
+    say(
+        "first run on this machine: compiling for its processor, once. That takes 45 CPU seconds: "
+        f"about half a minute on two idle cores, longer on busy ones{_how_busy()}."
+    )
     code = "import sys, bayeslink.kernels as k; k.compile_modules(sys.argv[1:])"
     for modules in _GROUPS:
         other = subprocess.Popen(
@@ -128,6 +131,13 @@ def prepare(say: Callable[[str], None]) -> None:
             stamp.touch()
 
     Thread(target=finish, name=FINISH).start()
+
+
+def _how_busy() -> str:
+    """How much else is going on here, if that is so much that the wait will be longer."""
+    cores = os.cpu_count() or 1
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return f" (here {load:.0f} others compute on {cores})" if load > 0.75 * cores else ""
 
 
 def abandon() -> None:

@@ -18,7 +18,7 @@ _CALLED = {
     "full name": "fullname wholename personname completename namefull patientname customername "
     "clientname employeename membername studentname",
     "birth date": "dateofbirth birthdate dob bdate birthday birthdt geburtsdatum gebdat "
-    "datenaissance datedenaissance fechanacimiento fechadenacimiento geboortedatum dateborn",
+    "datenaissance datedenaissance fechanacimiento fechadenacimiento geboortedatum dateborn born",
     "birth year": "birthyear yearofbirth yob byear geburtsjahr",
     "birth month": "birthmonth monthofbirth mob bmonth",
     "birth day": "birthdayofmonth dayofbirth bday",
@@ -63,7 +63,7 @@ _CALLED = {
 # These count only as the whole name: in a longer one they may mean anything.
 _WHOLE_TEXT = """
 name nm date day title value total year mi land middle first given family long lat product str
-sum state region job author note mail org unit flat number text address
+sum state region job author note mail org unit flat number text address born
 """
 _WHOLE = frozenset(_WHOLE_TEXT.split())
 # A plain "name" may be that of a person, a thing or a company.

@@ -88,6 +88,7 @@ def pair_columns(
             pairs.append(pair)
     left = [[p for p in side if (k, p.name) not in taken] for k, side in enumerate(usable)]
     pairs += _wholes_and_parts(left[0], left[1])
+    pairs += _streets(pairs, left[0], left[1])
     order = {p.name: k for k, p in enumerate(a)}
     return sorted(pairs, key=lambda pair: order[pair.a[0].name])
 
@@ -178,3 +179,24 @@ def _wholes_and_parts(a: Sequence[Profile], b: Sequence[Profile]) -> list[Column
                 x, y = sides if side == 0 else sides[::-1]
                 found.append(ColumnPair(x, y, whole, 0.0, why))
     return found
+
+
+def _streets(
+    found: Sequence[ColumnPair], a: Sequence[Profile], b: Sequence[Profile]
+) -> list[ColumnPair]:
+    """A column called street against one called address, where neither has another partner."""
+    sides = []
+    for k, side in enumerate((a, b)):
+        taken = {p.name for pair in found for p in pair.sides[k]}
+        sides.append(
+            [
+                p
+                for p in side
+                if p.thing in ("street", "address") and not of_whom(p.name) and p.name not in taken
+            ]
+        )
+    if [len(side) for side in sides] != [1, 1]:
+        return []
+    (x,), (y,) = sides
+    why = "a street on one side, an address on the other"
+    return [ColumnPair((x,), (y,), "address", 0.0, why)]

@@ -212,12 +212,22 @@ class _Work:
         for side, profiles in enumerate(pair.sides):
             self.left_out += [LeftOut("AB"[side], profile.name, why) for profile in profiles]
 
+    def _where_headers_are(self) -> str:
+        """A file of one column mostly has a title above its header, or another separator."""
+        alone = [name for name, found in zip("AB", self.profiles, strict=True) if len(found) == 1]
+        if not alone:
+            return ""
+        return (
+            f" {' and '.join(alone)} has one column only: if its header is further down, say "
+            "--skip-lines; if its cells are separated by something else, --delimiter."
+        )
+
     def result(self) -> Suggestion:
         if not self.pairs:
             raise InputError(
                 "no two columns of A and B hold the same thing, by name or by values in common. "
                 f"A has {_names(self.profiles[0])}; B has {_names(self.profiles[1])}. Name the "
-                "columns to compare: --on COLUMN_A=COLUMN_B:COMPARISON."
+                f"columns to compare: --on COLUMN_A=COLUMN_B:COMPARISON.{self._where_headers_are()}"
             )
         self._leave_out_the_rest()
         self._remark()

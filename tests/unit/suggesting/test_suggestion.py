@@ -76,6 +76,28 @@ def test_columns_of_other_names_are_paired_by_name_and_by_values():
     assert found["DOB"].settings["format"] == ["%d/%m/%Y", "%Y-%m-%d"]
 
 
+def test_born_is_a_birth_date_and_a_street_goes_with_an_address():
+    rng = np.random.default_rng(2)
+    days = [f"19{k % 90 + 10}-{k % 12 + 1:02}-{k % 28 + 1:02}" for k in range(300)]
+    streets = [
+        f"{k} {name} Road" for k, name in zip(rng.integers(1, 99, 300), ["Hill"] * 300, strict=True)
+    ]
+    a = frame(Born=["/".join(reversed(day.split("-"))) for day in days], Street=streets)
+    b = frame(dob=days[::-1], address=[f"{street}, Flat 2" for street in streets])
+    found = {f.name: (f.kind, f.columns) for f in bl.suggest(a, b).fields}
+    assert found["Born"] == ("date", (("Born",), ("dob",)))
+    assert found["Street"] == ("address", (("Street",), ("address",)))
+    b = frame(dob=days, house_number=["7"] * 300, street=streets, address=streets)
+    assert "Street" in {f.name for f in bl.suggest(a, b).fields}
+
+
+def test_a_title_above_the_header_is_hinted_at(tmp_path):
+    (tmp_path / "a.csv").write_text("Staff of May\n\nid;surname\n1;Hill\n2;Moor\n")
+    (tmp_path / "b.csv").write_text("id,surname\nx,Hill\ny,Moor\n")
+    with pytest.raises(InputError, match=r"A has one column only: .* --skip-lines"):
+        bl.suggest(tmp_path / "a.csv", tmp_path / "b.csv")
+
+
 def test_columns_about_someone_else_are_not_paired():
     names = ["Anna", "John", "Mary", "Peter", "Emma", "Oliver"] * 50
     found = bl.suggest(frame(mother_first_name=names), frame(first_name=names))

@@ -1,0 +1,37 @@
+"""What goes with the package: citation, changelog, container, what a build takes along."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import bayeslink
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_citation_is_valid_and_of_this_version():
+    yaml = pytest.importorskip("yaml")
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert cited["cff-version"] == "1.2.0"
+    assert {"message", "title", "authors"} <= cited.keys()
+    assert str(cited["version"]) == bayeslink.__version__
+
+
+def test_the_changelog_begins_with_this_version():
+    said = re.findall(r"^## (\S+)(?: \((.*)\))?$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
+    assert said[0][0] in ("Unreleased", bayeslink.__version__)
+    assert bayeslink.__version__ in [version for version, _ in said]
+
+
+def test_the_container_takes_what_a_build_needs():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    lines = (ROOT / "Containerfile").read_text("utf-8").splitlines()
+    copied = {word for line in lines if line.startswith("COPY ") for word in line.split()[1:]}
+    needed = {"pyproject.toml", "constraints.txt", "src", project["readme"]}
+    needed |= {*project["license-files"]}
+    assert needed <= copied
+    ignored = (ROOT / ".containerignore").read_text("utf-8").split()
+    assert needed <= {line[1:] for line in ignored if line[0] == "!"}
+    assert all((ROOT / name).exists() for name in needed)
