@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,7 @@ def _sessions() -> Any:
 
 def started_session(master: str | None, settings: Sequence[str] = ()) -> Any:
     """A session for the command line: quiet, and open to nobody where it is on this machine."""
+    warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)  # of pandas 3
     builder = _sessions().builder.appName("bayeslink")
     local = master is not None and master.startswith("local")
     own = {"spark.ui.showConsoleProgress": "false", "spark.driver.maxResultSize": "0"}
