@@ -162,6 +162,13 @@ def test_engines_that_are_none(spark):
         compare("no_such_table", "no_such_table", [bl.exact("x")], engine=spark)
 
 
+def test_how_to_compare_is_for_the_caller_to_say(spark, files):
+    frame = spark.createDataFrame(files[0])
+    for fields in (None, ["gname"]):
+        with pytest.raises(SettingsError, match="say how to compare each column"):
+            bl.link(frame, frame, fields)
+
+
 def test_files_of_this_machine_can_be_linked_there_too(spark, everything_sent, files):
     run = bl.link(*files, FIELDS, engine=spark, **HOW)
     assert run.table.equals(bl.link(*files, FIELDS, **HOW).table)

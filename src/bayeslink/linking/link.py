@@ -20,7 +20,7 @@ from bayeslink.data.places import is_path
 from bayeslink.data.records import ReadOptions
 from bayeslink.engines.chosen import ChosenPairs
 from bayeslink.engines.compare import Ids, Progress, Sides, as_list, compare, flat, read_options
-from bayeslink.engines.spark.choosing import is_here
+from bayeslink.engines.spark.choosing import is_here, is_spark
 from bayeslink.errors import SettingsError
 from bayeslink.inference.decisions import Decision, Loss, too_few
 from bayeslink.inference.fit_checks import check_fit
@@ -160,6 +160,7 @@ def link(
         raise SettingsError("known pairs enter through sampling: leave out point=True.")
     asked: Sequence[Field] | None = None
     if fields is not None:
+        _refuse_choosing_there(flat(fields), (a, b))
         asked, chosen = with_chosen(flat(fields), a, b, read, missing)
         remarks = [*remarks, *([chosen] if chosen else [])]
     if model is not None:
@@ -172,6 +173,7 @@ def link(
     if asked is None and given is None:
         with clock("suggest"):
             progress("looking at the files")
+            _refuse_choosing_there(["all"], (a, b))
             found = suggest(a, b, id=None if id == "id" else id, read=read, missing=missing)
         asked, read, missing = found.fields, found.read, None
         id = found.id if id == "id" else id
@@ -265,6 +267,15 @@ def link(
         ),
         sources=None if given else (a, b),
     )  # fmt: skip
+
+
+def _refuse_choosing_there(fields: Sequence[Field | str], sources: tuple[Any, Any]) -> None:
+    """Comparisons are chosen from files that this machine reads, not from tables of Spark."""
+    if any(isinstance(f, str) for f in fields) and any(map(is_spark, sources)):
+        raise SettingsError(
+            "for tables of Spark, say how to compare each column, such as bl.name('surname'). "
+            "bl.suggest(a.limit(10_000).toPandas(), b.limit(10_000).toPandas()) proposes it."
+        )
 
 
 def _made_with(known: pa.Table | None, learned: Sequence[Any]) -> dict[str, str]:
