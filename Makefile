@@ -12,7 +12,7 @@ demo: $(BASE)
 	$(BIN)/bayeslink demo
 
 test: lint
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not verify"
+	$(BIN)/pytest -n 2 -m "not verify"
 
 lint: $(DEV)
 	$(BIN)/ruff check .
@@ -27,7 +27,7 @@ release: $(DEV)
 	$(BIN)/python tools/release.py
 
 verify: $(DEV)
-	$(BIN)/pytest -n 2 --dist loadgroup -m verify
+	$(BIN)/pytest -n 2 -m verify
 	$(BIN)/python benchmarks/hashes.py --check
 	$(BIN)/python benchmarks/supply_chain.py
 

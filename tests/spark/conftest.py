@@ -1,3 +1,5 @@
+import signal
+
 import pytest
 
 from tests.spark.java import spark_session
@@ -5,7 +7,9 @@ from tests.spark.java import spark_session
 
 @pytest.fixture(scope="session")
 def spark():
+    before = signal.getsignal(signal.SIGINT)
     session = spark_session("local[2]")
+    signal.signal(signal.SIGINT, before)  # Spark has set one of its own, for all tests to come
     yield session
     session.stop()
 

@@ -14,10 +14,7 @@ import pytest
 from bayeslink.engines.spark.cluster import Cluster
 from bayeslink.errors import SettingsError, TooManyPairsError
 
-pytestmark = [
-    pytest.mark.xdist_group("spark"),
-    pytest.mark.filterwarnings("ignore:.*pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:.*pandas:FutureWarning")
 
 # In a process of its own, as only one Spark context may be active in one: links two files on two
 # executors, kills the first that works on a task, and compares with this machine.

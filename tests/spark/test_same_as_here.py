@@ -11,10 +11,7 @@ from bayeslink.engines.spark import cluster
 from tests import oracles
 from tests.contract import test_pair_source as contract
 
-pytestmark = [
-    pytest.mark.xdist_group("spark"),
-    pytest.mark.filterwarnings("ignore:.*pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:.*pandas:FutureWarning")
 FIELDS = [
     bl.levenshtein("gname"),
     bl.name("fname"),

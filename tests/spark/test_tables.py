@@ -13,10 +13,7 @@ from bayeslink.cli import main
 from bayeslink.engines.compare import compare
 from bayeslink.errors import InputError, OutputError, SettingsError
 
-pytestmark = [
-    pytest.mark.xdist_group("spark"),
-    pytest.mark.filterwarnings("ignore:.*pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:.*pandas:FutureWarning")
 FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.date("dob")]
 HOW = {"draws": 40, "tune": 20, "chains": 2}
 

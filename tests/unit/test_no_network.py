@@ -32,6 +32,7 @@ few = "--draws 40 --tune 20 --chains 2".split()
 run("simulate", "--n", 60, "--seed", 3, "-o", "files")
 run("demo", "--n", 60, "-o", "demo")
 run("comparisons")
+run("completion", "bash")
 run("init", "files/a.csv", "files/b.csv")
 run("link", "--config", "link.toml", *few, "-o", "out")
 with duckdb.connect("two.duckdb") as db:
