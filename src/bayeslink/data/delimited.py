@@ -191,8 +191,8 @@ def _unzipped(path: Path, where: str) -> Iterator[bytes]:
         raise
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, ValueError):
         raise InputError(
-            f"{where}: a zip archive, or an Excel workbook, that is cut short, damaged or of a kind "
-            "that cannot be read. Copy it again, or give the file in it."
+            f"{where}: a zip archive, or an Excel workbook, that is cut short, damaged or of a "
+            "kind that cannot be read. Copy it again, or give the file in it."
         ) from None
 
 
