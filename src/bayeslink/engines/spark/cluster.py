@@ -55,10 +55,6 @@ class Cluster:
         self.sent += content.nbytes if isinstance(content, np.ndarray) else len(content)
         return self._context.broadcast(content)
 
-    def close(self) -> None:
-        """Take back what the executors were sent."""
-        self.sender.close()
-
     def run(
         self, work: Callable[..., T], pieces: Sequence[tuple[Any, ...]], seconds: float
     ) -> Iterator[T]:

@@ -56,12 +56,6 @@ class Sender:
         text, used = self._pickled(work, None)
         return text, {name: self._parcels[name] for name in used}
 
-    def close(self) -> None:
-        """Withdraw everything."""
-        self._unused.extend(self._parcels)
-        self._names.clear()
-        self._clear()
-
     def _pickled(self, thing: Any, root: Any) -> tuple[bytes, set[str]]:
         from pyspark.cloudpickle import CloudPickler
 
