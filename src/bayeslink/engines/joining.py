@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,13 +122,24 @@ def _run(
     unions = tables.classes[2]
     wanted = np.logical_or.reduce((join.room > -np.inf)[unions.of], axis=1)  # [class of A, level]
     order = _order(tables, problem, join, wanted)
+    second = join.kind, join.second, join.seconds, *tables.beside(_caught_again(problem, join))
     most = records_at_a_time(tables, threads)
     done: list[tuple[Found, int]] = []
     for piece in tables.pieces_b(most):
         left = limit - sum(len(a) for (a, *_), _ in done)
         if left >= 0:
-            done += _run_piece(tables, piece, problem, join, wanted, order, left, threads, settle)
+            done += _run_piece(
+                tables, piece, problem, join, wanted, second, order, left, threads, settle
+            )
     return done
+
+
+def _caught_again(problem: Problem, join: Join) -> NDArray[np.bool_]:
+    """[field, level]: whether it is caught a second time in some pairs."""
+    lowest = join.second.min(axis=0, initial=np.inf)
+    caught = problem.weights > lowest[:, None]
+    caught[:, :2] = False
+    return np.pad(caught, ((0, 0), (0, 256 - caught.shape[1])))
 
 
 def records_at_a_time(tables: Tables, threads: int | Workers) -> int:
@@ -143,6 +155,7 @@ def _run_piece(
     problem: Problem,
     join: Join,
     wanted: NDArray[np.bool_],
+    second: tuple[NDArray[Any], ...],
     order: NDArray[np.int32],
     limit: int,
     threads: int | Workers,
@@ -167,8 +180,8 @@ def _run_piece(
             return nothing, 0
         file_a = codes_a, class_a.of, *piece.within(from_b, to_b)
         a, b, levels, visited = kernels.join(
-            order, first, last, file_a, piece.laid(join.field), csr, plan, weights,
-            threshold, counted, number, limit,
+            order, first, last, file_a, piece.laid(join.field), csr, plan, second,
+            weights, threshold, counted, number, limit,
         )  # fmt: skip
         return (a, b, levels), visited
 

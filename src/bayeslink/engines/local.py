@@ -172,6 +172,7 @@ class LocalPairs(HeldHere):
             threshold=float(threshold),
             shares=counts / np.maximum(1, counts.sum(1, keepdims=True)),
             neighbours=self.tables.neighbours,
+            neighbours_at=self.tables.neighbours_at[:, : counts.shape[1]],
             n_a=self.n_a,
             n_pairs=self.n_pairs,
             unions=self.tables.classes[2],

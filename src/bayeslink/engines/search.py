@@ -21,6 +21,12 @@ there (`best`). Pairs that cannot reach the threshold with these are not visited
 looked up in up to four further fields, and dropped unless they can still reach it with the best of
 the rest; only what is left is compared in full. So a join is on one field, or on several fields
 of which all but the first are done by looking, at a few nanoseconds a pair.
+
+Where a value is so common that even that is much, the same proof is used once more. A pair that is
+caught with weight w needs more than threshold − w of its other fields: give these *second caps* that
+add up to no more than that, and some other field catches it again. So only pairs that two fields
+catch are visited. A kind of pair (its union, and its level in the join's field) has second caps if
+it is frequent and they leave few pairs to visit.
 """
 
 from __future__ import annotations
@@ -44,6 +50,11 @@ _SCAN_FROM = 0.5  # share of pairs caught from which all may as well be visited
 _MAX_CAPS, _MAX_STATES = 16, 512
 _TYPICAL = 8  # kinds of pair, the most frequent, by which looks are chosen
 _TRIED = 8  # fields that are tried as looks
+_TWICE_FROM = 1e7  # pairs caught by a join from which it has second caps
+# What it costs, where a look at each pair that a record has there costs 1, to meet a pair in a list
+# and to look for the list of a neighbour; and the cost from which all may as well be looked at.
+_MEET, _ASK, _TWICE_UP_TO = 5.0, 0.5, 0.5
+_FREQUENT = 0.02  # share of the pairs caught by a join from which a kind of pair has second caps
 # Rough times, in nanoseconds: to look a pair up in one more field, to lay out one neighbour of a
 # value for looking up, and to compare a pair in full.
 _LOOK, _LAY, _COMPARE = 1.0, 2.0, 200.0
@@ -58,6 +69,7 @@ class Problem:
     threshold: float
     shares: Floats  # of pairs with both values present, at each level
     neighbours: Floats  # values of B above level 1 beside a record of A, on average, by field
+    neighbours_at: Floats  # the same by field and level
     n_a: int
     n_pairs: int
     unions: Unions  # the last column of its states: whether to visit the pairs anyway
@@ -91,7 +103,14 @@ class Join:
     room: Floats  # [union, level]: weight there + best of the rest − threshold; −inf: not visited
     best: Floats  # [union, field]: the largest weight not above `upper`
     upper: Floats  # [union, field]: above it, the pair belongs to a join before this one
-    expected: float  # pairs visited
+    kind: NDArray[np.int32]  # [union, level]: which second caps it has; −1 for none
+    second: Floats  # [kind, field]: second caps, infinite for the join's field
+    expected: float  # pairs caught; those visited are fewer where there are second caps
+
+    @property
+    def seconds(self) -> Ints:
+        """Fields that catch pairs again."""
+        return np.flatnonzero(np.isfinite(self.second).any(0))
 
     @property
     def looks(self) -> Ints:
@@ -137,10 +156,12 @@ def _thinned(values: NDArray[Any], most: int) -> NDArray[Any]:
     return values[np.linspace(0, len(values) - 1, most).astype(int)]
 
 
-def _knapsack(options: list[tuple[Floats, Floats]], least: float) -> list[int] | None:
+def _knapsack(
+    options: list[tuple[Floats, Floats]], least: float, most: float = _SCAN_FROM
+) -> list[int] | None:
     """Which (cap, share) to choose of each field: the least Σ share with Σ cap ≤ least.
 
-    None if there is none, or none that catches few. Goes through the fields, keeping the states
+    None if there is none, or none with Σ share < most. Goes through the fields, keeping the states
     that no other beats in both sums.
     """
     caps, shares, kept = np.zeros(1), np.zeros(1), []
@@ -151,7 +172,7 @@ def _knapsack(options: list[tuple[Floats, Floats]], least: float) -> list[int] |
         keep = _thinned(order[np.append(True, lowest[1:] < lowest[:-1])], _MAX_STATES)
         caps, shares = caps[keep], shares[keep]
         kept.append(keep)
-    good = np.flatnonzero((caps <= least) & (shares < _SCAN_FROM))
+    good = np.flatnonzero((caps <= least) & (shares < most))
     if not len(good):
         return None
     chosen, at = [], int(good[0])
@@ -205,6 +226,7 @@ def _make_join(problem: Problem, j: int, caught: NDArray[np.bool_], upper: Float
         looks = _choose_looks(problem, others, visits, room, best)
         rest = [k for k in others if k not in looks]
         room = own + best[:, rest].sum(1)[:, None] - problem.least
+    kind, second = _second_caps(problem, others, visits, own, best)
     return Join(
         field=j,
         checks=np.array([*looks, *rest], np.int64),
@@ -212,8 +234,48 @@ def _make_join(problem: Problem, j: int, caught: NDArray[np.bool_], upper: Float
         room=np.where(visited, room, -np.inf),
         best=best,
         upper=upper,
+        kind=kind,
+        second=second,
         expected=float(visits.sum()),
     )
+
+
+def _second_caps(
+    problem: Problem, others: list[int], visits: Floats, own: Floats, best: Floats
+) -> tuple[NDArray[np.int32], Floats]:
+    """Second caps of the most frequent kinds of pair: `Join.kind` and `Join.second`."""
+    kind, second = np.full(visits.shape, -1, np.int32), []
+    if len(others) < len(problem.fields) and visits.sum() >= _TWICE_FROM:
+        a_record = visits.sum() / problem.n_a
+        for union, level in zip(*np.nonzero(visits > _FREQUENT * visits.sum()), strict=True):
+            options = [_second_choices(problem, k, union, best[union, k], a_record) for k in others]
+            chosen = _knapsack(options, problem.least - own[level], _TWICE_UP_TO)
+            if chosen is not None:
+                kind[union, level] = len(second)
+                second.append(np.full(len(problem.fields), np.inf))
+                for k, (cap, _), i in zip(others, options, chosen, strict=True):
+                    if cap[i] < best[union, k]:
+                        second[-1][k] = cap[i]
+    return kind, np.array(second).reshape(-1, len(problem.fields))
+
+
+def _second_choices(
+    problem: Problem, k: int, union: int, best: float, a_record: float
+) -> tuple[Floats, Floats]:
+    """Caps of field k, up to its best, and what it costs to catch with them.
+
+    A record has so many pairs in this join.
+    """
+    caps, _ = _choices(problem, k, problem.unions.states[union, k])
+    caps = np.unique(np.minimum(caps, best))
+    if problem.unions.states[union, k] == MISSING:
+        return caps, np.zeros(len(caps))
+    w, shares, beside = (
+        x[k, 2 : problem.fields[k].n_levels + 1]
+        for x in (problem.weights, problem.shares, problem.neighbours_at)
+    )
+    price = np.where(w <= best, _MEET * shares + _ASK * beside / a_record, 0.0)
+    return caps, np.array([price[w > cap].sum() for cap in caps])
 
 
 def _best(problem: Problem, j: int, upper: Floats) -> Floats:

@@ -25,6 +25,7 @@ from bayeslink.threads import Shared, slices
 
 EVERY_PAIR = -1  # in place of a field: the join of all of A with all of B
 _SCANNED = 4.0  # blocks of fewer records than this times the neighbours of a record are scanned
+_ASKED = 1000  # records of A whose neighbours are counted by level
 _LAYING = Lock()  # a piece is laid out by one thread
 
 
@@ -158,6 +159,38 @@ class Tables:
         """Values of B above level 1 beside a record of A, on average, by field."""
         lengths = np.append(np.diff(self.indptr), 0)  # the last is for −1, missing
         return lengths[self.codes_a].sum(0) / max(1, len(self.codes_a))
+
+    @cached_property
+    def neighbours_at(self) -> NDArray[np.float64]:
+        """The same by level too, [field, level]; of some of A's records, evenly chosen."""
+        chosen = np.linspace(0, len(self.codes_a) - 1, min(len(self.codes_a), _ASKED)).astype(int)
+        counts = np.zeros((self.n_fields, 256))
+        for j in range(self.n_fields):
+            for row in self.codes_a[chosen, j]:
+                if row >= 0:
+                    levels = self.levels[self.indptr[row] : self.indptr[row + 1]]
+                    counts[j] += np.bincount(levels, minlength=256)
+        return counts / max(1, len(chosen))
+
+    def beside(
+        self, wanted: NDArray[np.bool_]
+    ) -> tuple[Ints, NDArray[np.int32], NDArray[np.uint8]]:
+        """The CSR table of levels, but only those wanted of [field, level]."""
+        indptr, slots, levels = [np.zeros(1, np.int64)], [], []
+        for j in range(self.n_fields):
+            rows = self.indptr[self.first_row[j] : self.first_row[j + 1] + 1]
+            for first, last in slices(len(rows) - 1, 1 << 14):
+                low, high = rows[first], rows[last]
+                kept = np.flatnonzero(wanted[j][self.levels[low:high]])
+                ends = np.searchsorted(kept, rows[first + 1 : last + 1] - low)
+                indptr.append(indptr[-1][-1] + ends)
+                slots.append(self.slots[low:high][kept])
+                levels.append(self.levels[low:high][kept])
+        return (
+            np.concatenate(indptr),
+            self.memory.concatenate(slots, np.int32),
+            self.memory.concatenate(levels, np.uint8),
+        )
 
     @cached_property
     def classes(self) -> tuple[Classes, Classes, Unions]:

@@ -18,9 +18,11 @@ _A = "Tuple((i4[:,::1],i4[::1],i8[::1],i8[::1]))"
 _B = "Tuple((i4[:,::1],i4[::1],i8[::1]))"
 _TABLE = "Tuple((i8[::1],i4[::1],u1[::1],i8[::1]))"
 _PLAN = "Tuple((i8,i8[::1],i8,i4[:,::1],b1[:,::1],f8[:,::1],f8[:,::1],f8[:,::1]))"
-# A value's neighbours are laid out over the slots of B if they are fewer than this for each
-# candidate; otherwise candidates are searched for among the neighbours.
-_LAY_UP_TO = 50
+_SECOND = "Tuple((i4[:,::1],f8[:,::1],i8[::1],i8[::1],i4[::1],u1[::1]))"
+# A value's neighbours are laid out over the slots of B, to look at candidates or to compare them, if
+# they are fewer than this for each; otherwise candidates are searched for among the neighbours.
+_LAY_TO_LOOK, _LAY_TO_COMPARE = 50, 8
+_LONG = 8  # records of a run from which its candidates are put into lists, to be caught again
 
 
 @numba.njit(nogil=True)
@@ -99,18 +101,80 @@ def blank(base, laid):
 
 
 @numba.njit(nogil=True)
-def gather(n_ranges, lows, highs, level_of, codes_b, looks, unions, room, at, joined, spare, codes):
-    """Candidates in the ranges: those with room to the threshold."""
-    n, last = 0, codes_b.shape[1] - 1
+def gather(
+    n, twice, n_ranges, lows, highs, level_of, codes_b, looks, unions, room, kind, at, joined,
+    spare, kinds, codes,
+):  # fmt: skip
+    """Candidates in the ranges, from the n-th on: those with room to the threshold.
+
+    Only those with second caps if `twice` is 1, without if it is 0, all if it is −1.
+    """
+    last = codes_b.shape[1] - 1
     for r in range(n_ranges):
         for b in range(lows[r], highs[r]):
+            union = unions[codes_b[b, last]]
             at[n] = b
             joined[n] = level_of[r]
-            spare[n] = room[unions[codes_b[b, last]], level_of[r]]
+            spare[n] = room[union, level_of[r]]
+            kinds[n] = kind[union, level_of[r]]
             for s in range(len(looks)):
                 codes[n, s] = codes_b[b, looks[s]]
-            n += spare[n] > -np.inf
+            n += spare[n] > -np.inf and (twice < 0 or (kinds[n] >= 0) == (twice == 1))
     return n
+
+
+@numba.njit(nogil=True)
+def put_in_lists(
+    first, last, at, codes_b, seconds, kinds, caps, lowest, head, following, caught_by
+):
+    """Put candidates first … last into the list of each of their values in the second fields.
+
+    `lowest` gets the lowest cap of each field.
+    """
+    for s in range(len(seconds)):
+        lowest[s] = np.inf
+    for i in range(first, last):
+        caught_by[i] = -1
+        for s in range(len(seconds)):
+            slot = codes_b[at[i], seconds[s]]
+            following[i, s] = head[slot]
+            head[slot] = i
+            lowest[s] = min(lowest[s], caps[kinds[i], seconds[s]])
+
+
+@numba.njit(nogil=True)
+def empty_lists(first, last, at, codes_b, seconds, head):
+    """Undo `put_in_lists`."""
+    for i in range(first, last):
+        for s in range(len(seconds)):
+            head[codes_b[at[i], seconds[s]]] = -1
+
+
+@numba.njit(nogil=True)
+def catch_again(
+    o, row_a, second, weights, kinds, lowest, head, following, caught_by, n_left, left
+):  # fmt: skip
+    """Add the candidates that a second field catches to those left: how many, and how many met."""
+    _, caps, seconds, indptr, slots, levels = second
+    met = 0
+    for s in range(len(seconds)):
+        k = seconds[s]
+        row = row_a[k]
+        if row < 0 or lowest[s] == np.inf:
+            continue
+        for p in range(indptr[row], indptr[row + 1]):
+            weight = weights[k, levels[p]]
+            if weight <= lowest[s]:
+                continue
+            i = head[slots[p]]
+            while i >= 0:
+                met += 1
+                if caught_by[i] != o and weight > caps[kinds[i], k]:
+                    caught_by[i] = o
+                    left[n_left] = i
+                    n_left += 1
+                i = following[i, s]
+    return n_left, met
 
 
 @numba.njit(nogil=True)
@@ -179,12 +243,28 @@ def grown(rows_a, rows_b, levels, used, size):
     return more_a, more_b, more_levels
 
 
+@numba.njit(nogil=True)
+def is_long(o, last, n_at, order, field, codes_a, class_a, to_b, seconds, beside):
+    """Whether a run that begins at o pays for lists of its n_at candidates."""
+    if last - o < _LONG:
+        return False
+    a, z, asked = order[o], order[o + _LONG - 1], 0
+    for k in seconds:
+        asked += length(codes_a[a, k], beside)
+    return (
+        n_at > 2 * asked
+        and codes_a[z, field] == codes_a[a, field]
+        and class_a[z] == class_a[a]
+        and to_b[z] == to_b[a]
+    )
+
+
 @kernel(
     f"Tuple((i4[::1],i4[::1],u1[:,::1],i8))"
-    f"(i4[::1],i8,i8,{_A},{_B},{_TABLE},{_PLAN},f8[:,::1],f8,i8[::1],i8,i8)"
+    f"(i4[::1],i8,i8,{_A},{_B},{_TABLE},{_PLAN},{_SECOND},f8[:,::1],f8,i8[::1],i8,i8)"
 )
 def join(
-    order, first, last, file_a, file_b, table, plan, weights, least, found, piece, limit
+    order, first, last, file_a, file_b, table, plan, second, weights, least, found, piece, limit
 ):  # fmt: skip
     """Pairs of records order[first … last] of A that weigh more than `least`, by one join.
 
@@ -195,6 +275,7 @@ def join(
     codes_b, posts, start = file_b
     indptr, base = table[0], table[3]
     field, checks, n_looks, union_of, wanted, room, _, _ = plan
+    kind, caps, seconds, beside, _, _ = second
     n_fields, n_b, n_slots = codes_a.shape[1], len(posts), base[-1]
     looks = checks[:n_looks]
     weight = np.zeros((LOOKS, weights.shape[1]))
@@ -206,14 +287,19 @@ def join(
     laid_row, is_laid = np.full(n_fields, -1, np.int32), np.zeros(n_fields, np.bool_)
     shift, look_shift = np.zeros(n_fields, np.int64), np.zeros(LOOKS, np.int64)
     # Ranges of posts, and the candidates in them: where among the posts, level in the join's
-    # field, room without the looks, and the values that are looked at.
+    # field, room without the looks, which second caps, and the values that are looked at.
     lows, highs = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
     level_of = np.empty(len(start), np.uint8)
     at, joined, spare = np.empty(n_b, np.int32), np.empty(n_b, np.uint8), np.empty(n_b)
-    codes, left = np.zeros((n_b, LOOKS), np.int32), np.empty(n_b, np.int32)
+    kinds, codes = np.empty(n_b, np.int32), np.zeros((n_b, LOOKS), np.int32)
+    left = np.empty(n_b, np.int32)
+    # Lists of those with second caps by value: the first of each, the one after each.
+    n_lists = n_b if len(seconds) else 0
+    head, following = np.full(n_slots, -1, np.int32), np.empty((n_lists, len(seconds)), np.int32)
+    caught_by, lowest = np.empty(n_lists, np.int64), np.empty(len(seconds))
     out_a, out_b = np.empty(1024, np.int32), np.empty(1024, np.int32)
     out_levels = np.empty((1024, n_fields), np.uint8)
-    n_out, visited, n_at = 0, 0, 0
+    n_out, visited, n_at, n_once = 0, 0, 0, 0
     run_row, run_class, run_to = np.int32(-2), np.int32(-1), np.int64(-1)
     for o in range(first, last):
         a = order[o]
@@ -222,32 +308,55 @@ def join(
         row, unions = codes_a[a, field] if field >= 0 else np.int32(-1), union_of[class_a[a]]
         if row != run_row or class_a[a] != run_class or to_b[a] != run_to:
             run_row, run_class, run_to = row, class_a[a], to_b[a]
+            empty_lists(n_once, n_at, at, codes_b, seconds, head)
             n_ranges = ranges_beside(
                 field, row, from_b[a], to_b[a], wanted[run_class], posts, start, table,
                 lows, highs, level_of,
             )  # fmt: skip
-            n_at = gather(
-                n_ranges, lows, highs, level_of, codes_b, looks, unions, room,
-                at, joined, spare, codes,
+            n_in_ranges = 0
+            for r in range(n_ranges):
+                n_in_ranges += highs[r] - lows[r]
+            twice = len(seconds) > 0 and is_long(
+                o, last, n_in_ranges, order, field, codes_a, class_a, to_b, seconds, beside
+            )
+            n_once = gather(
+                0, 0 if twice else -1, n_ranges, lows, highs, level_of, codes_b, looks, unions,
+                room, kind, at, joined, spare, kinds, codes,
             )  # fmt: skip
+            n_at = n_once
+            if twice:
+                n_at = gather(
+                    n_once, 1, n_ranges, lows, highs, level_of, codes_b, looks, unions,
+                    room, kind, at, joined, spare, kinds, codes,
+                )  # fmt: skip
+                put_in_lists(
+                    n_once, n_at, at, codes_b, seconds, kinds, caps, lowest, head, following,
+                    caught_by,
+                )  # fmt: skip
         if n_at == 0:
             continue
-        visited += n_at
+        visited += n_once
         to_lay = 0
         for j in looks:
             if codes_a[a, j] != laid_row[j]:
                 to_lay += length(codes_a[a, j], indptr)
-        if to_lay < _LAY_UP_TO * n_at:
+        if to_lay < _LAY_TO_LOOK * n_once:
             for s in range(n_looks):
                 lay(looks[s], codes_a[a, looks[s]], laid_row, table, laid)
                 look_shift[s] = 0 if codes_a[a, looks[s]] >= 0 else n_slots
-            n_left = look(n_at, spare, codes, laid, look_shift, weight, left)
+            n_left = look(n_once, spare, codes, laid, look_shift, weight, left)
         else:
-            n_left = n_at
-            for i in range(n_at):
+            n_left = n_once
+            for i in range(n_once):
                 left[i] = i
+        if n_at > n_once:
+            n_left, met = catch_again(
+                o, codes_a[a], second, weights, kinds, lowest, head, following, caught_by,
+                n_left, left,
+            )  # fmt: skip
+            visited += met
         for j in checks:
-            if length(codes_a[a, j], indptr) < _LAY_UP_TO * n_left:
+            if length(codes_a[a, j], indptr) < _LAY_TO_COMPARE * n_left:
                 lay(j, codes_a[a, j], laid_row, table, laid)
             is_laid[j] = codes_a[a, j] == laid_row[j]
             shift[j] = 0 if codes_a[a, j] >= 0 else n_slots

@@ -3,10 +3,11 @@
 import itertools
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import bayeslink as bl
-from bayeslink.engines import joining, work
+from bayeslink.engines import joining, search, work
 from bayeslink.engines import pattern_counts as counts
 from bayeslink.engines.missing import (
     EITHER,
@@ -87,6 +88,7 @@ def random_plan(rng):
         threshold=float(rng.uniform(-3, 15)),
         shares=rng.dirichlet(np.full(5, 0.1), 4),
         neighbours=rng.uniform(0, 30, 4),
+        neighbours_at=rng.uniform(0, 6, (4, 5)),
         n_a=100,
         n_pairs=10_000,
         unions=Unions(states, np.zeros((1, 1), np.int32), rng.uniform(0, 3000, 6)),
@@ -114,9 +116,12 @@ def lists(join, weights, union, pattern):
     )
 
 
-def test_every_pattern_above_the_threshold_is_listed_by_one_join():
+def test_every_pattern_above_the_threshold_is_listed_by_one_join(monkeypatch):
+    monkeypatch.setattr(search, "_TWICE_FROM", 0.0)
+    monkeypatch.setattr(search, "_FREQUENT", 0.0)
+    monkeypatch.setattr(search, "_TWICE_UP_TO", np.inf)
     rng = np.random.default_rng(2)
-    wanted, joined = 0, 0
+    wanted, joined, twice = 0, 0, 0
     for _ in range(150):
         problem = random_plan(rng)
         joins = make_joins(problem, choose_caps(problem))
@@ -135,8 +140,17 @@ def test_every_pattern_above_the_threshold_is_listed_by_one_join():
                     bound = by[0].room[union, level]
                     assert bound + sum(problem.weights[j, pattern[j]] for j in seen) > 0
                     assert all(problem.weights[j, pattern[j]] <= by[0].best[union, j] for j in rest)
+                    # And where its kind has second caps, another field catches it again.
+                    if (kind := by[0].kind[union, level]) >= 0:
+                        twice += 1
+                        caps = by[0].second[kind]
+                        assert np.isinf(caps[by[0].field])
+                        assert any(
+                            h > 1 and problem.weights[k, h] > caps[k] for k, h in enumerate(pattern)
+                        )
     assert wanted > 1000
     assert joined > 50
+    assert twice > 200
 
 
 def test_classes_beyond_the_commonest_are_thrown_together():
@@ -209,6 +223,35 @@ def test_a_search_that_lists_too_many_pairs_stops_early(pairs, monkeypatch):
     with pytest.raises(joining.TooManyPairsError, match=r"more than 5,000 pairs .* above -1e"):
         pairs.pairs_above(WEIGHTS, -1000.0)
     assert sum(visited) < 0.1 * pairs.n_pairs
+
+
+def test_what_two_fields_catch_is_all_there_is(monkeypatch):
+    rng = np.random.default_rng(6)
+
+    def file():
+        def column(n, missing):
+            values = np.array([f"{chr(97 + i % 26)}{i}" for i in range(n)] + [None], object)
+            return values[np.where(rng.random(2000) < missing, n, rng.integers(0, n, 2000))]
+
+        return pa.table({"x": column(12, 0.1), "y": column(200, 0.2), "z": column(15, 0.1)})
+
+    fields = [bl.levenshtein("x"), bl.levenshtein("y", cuts=(0, 0.4)), bl.exact("z")]
+    pairs = bl.compare(file(), file(), fields, id=None, threads=2)
+    weights = np.array([[0, -1, 0.2, 0.7, 2.0], [0, -2, 2.5, 5.0, 0], [0, -1, 5.0, 0, 0]])
+    vectors, n = (pairs.pattern_counts().levels, pairs.pattern_counts().counts)
+    ratios = []
+    for threshold in (2.0, 3.6, 5.0, 7.5, 9.0):
+        found = pairs.pairs_above(weights, threshold)
+        visited = pairs.last_plan.visited
+        assert len(found) == n[sum_weights(weights, vectors) > threshold].sum()
+        with monkeypatch.context() as patch:
+            patch.setattr(search, "_TWICE_FROM", 0.0)
+            patch.setattr(search, "_FREQUENT", 0.0)
+            again = pairs.pairs_above(weights, threshold)
+        for one, other in ((found.a, again.a), (found.b, again.b), (found.levels, again.levels)):
+            np.testing.assert_array_equal(one, other)
+        ratios.append(pairs.last_plan.visited / visited)
+    assert min(ratios) < 0.5, ratios
 
 
 # --- kernels ----------------------------------------------------------------------------------
