@@ -23,10 +23,10 @@ the rest; only what is left is compared in full. So a join is on one field, or o
 of which all but the first are done by looking, at a few nanoseconds a pair.
 
 Where a value is so common that even that is much, the same proof is used once more. A pair that is
-caught with weight w needs more than threshold − w of its other fields: give these *second caps* that
-add up to no more than that, and some other field catches it again. So only pairs that two fields
-catch are visited. A kind of pair (its union, and its level in the join's field) has second caps if
-it is frequent and they leave few pairs to visit.
+caught with weight w needs more than threshold − w of its other fields: give these *second caps*
+that add up to no more than that, and some other field catches it again. So only pairs that two
+fields catch are visited. A kind of pair (its union, and its level in the join's field) has second
+caps if it is frequent and they leave few pairs to visit.
 """
 
 from __future__ import annotations
@@ -244,7 +244,8 @@ def _second_caps(
     problem: Problem, others: list[int], visits: Floats, own: Floats, best: Floats
 ) -> tuple[NDArray[np.int32], Floats]:
     """Second caps of the most frequent kinds of pair: `Join.kind` and `Join.second`."""
-    kind, second = np.full(visits.shape, -1, np.int32), []
+    kind = np.full(visits.shape, -1, np.int32)
+    second: list[Floats] = []
     if len(others) < len(problem.fields) and visits.sum() >= _TWICE_FROM:
         a_record = visits.sum() / problem.n_a
         for union, level in zip(*np.nonzero(visits > _FREQUENT * visits.sum()), strict=True):

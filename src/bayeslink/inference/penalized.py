@@ -7,6 +7,7 @@ starts, and all distinct modes found are kept.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -209,6 +210,7 @@ class _Problem:
     prior: LinkCountPrior
     link_prior: LinkPrior
     candidates: Candidates
+    passed: dict[bytes, Mode] = field(default_factory=dict)  # where climbs that came by ended
 
     @classmethod
     def of(cls, pairs: PairSource, prior: LinkCountPrior) -> _Problem:
@@ -265,17 +267,26 @@ def _climb(problem: _Problem, parameters: Parameters, theta: float | None) -> Mo
 
     log p(C) is convex in the number of links under either prior, so the tangent at the current
     number lies below it, and to assign under the tangent's cost cannot lower the objective.
+
+    What comes after some links follows from them alone: a climb that comes to links by which an
+    earlier one came ends where that did.
     """
     if theta is None:
         theta = problem.link_prior.cost(0)
     history: list[float] = []
+    way: list[bytes] = []
     mode, start = None, None
     while len(history) < _MAX_ITERATIONS:
         linked, solved, start = _assign(problem, parameters, theta, start)
+        way.append(_digest(linked))
+        if (known := problem.passed.get(way[-1])) is not None:
+            problem.passed.update(dict.fromkeys(way, known))
+            return known
         parameters = problem.structure.mode(linked)
         objective = problem.objective(parameters, linked)
         if mode is not None and objective < mode.objective:  # by rounding: as good as settled
-            return replace(mode, converged=True)
+            mode = replace(mode, converged=True)
+            break
         history.append(objective)
         settled = mode is not None and objective == mode.objective
         theta = problem.link_prior.cost(len(linked))
@@ -294,7 +305,16 @@ def _climb(problem: _Problem, parameters: Parameters, theta: float | None) -> Mo
         if settled:
             break
     assert mode is not None
+    if mode.converged:
+        problem.passed.update(dict.fromkeys(way, mode))
     return mode
+
+
+def _digest(linked: Pairs) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    for side in (linked.a, linked.b):
+        digest.update(np.ascontiguousarray(side).data)
+    return digest.digest()
 
 
 Climb = Callable[[_Problem, Parameters, float | None], Mode]
@@ -374,9 +394,8 @@ def _learn_structure(problem: _Problem, mode: Mode, climb: Climb) -> tuple[_Prob
     """
     tree = _learn_tree(problem, mode)
     while True:
-        problem = replace(
-            problem, structure=problem.structure.dependent(problem.pairs.fields, tree)
-        )
+        structure = problem.structure.dependent(problem.pairs.fields, tree)
+        problem = replace(problem, structure=structure, passed={})
         mode = climb(problem, problem.structure.mode(mode.linked), mode.theta)
         more = _learn_tree(problem, mode)
         if more.n_certain <= tree.n_certain:

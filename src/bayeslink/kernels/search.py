@@ -19,8 +19,8 @@ _B = "Tuple((i4[:,::1],i4[::1],i8[::1]))"
 _TABLE = "Tuple((i8[::1],i4[::1],u1[::1],i8[::1]))"
 _PLAN = "Tuple((i8,i8[::1],i8,i4[:,::1],b1[:,::1],f8[:,::1],f8[:,::1],f8[:,::1]))"
 _SECOND = "Tuple((i4[:,::1],f8[:,::1],i8[::1],i8[::1],i4[::1],u1[::1]))"
-# A value's neighbours are laid out over the slots of B, to look at candidates or to compare them, if
-# they are fewer than this for each; otherwise candidates are searched for among the neighbours.
+# A value's neighbours are laid out over the slots of B, to look at candidates or to compare them,
+# if they are fewer than this for each; otherwise candidates are searched for among the neighbours.
 _LAY_TO_LOOK, _LAY_TO_COMPARE = 50, 8
 _LONG = 8  # records of a run from which its candidates are put into lists, to be caught again
 
