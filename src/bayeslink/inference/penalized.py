@@ -216,7 +216,8 @@ class _Problem:
     def of(cls, pairs: PairSource, prior: LinkCountPrior) -> _Problem:
         counts = pairs.level_counts().counts
         structure = Structure.independent(pairs.fields, counts)
-        return cls(pairs, structure, prior, prior.on(pairs.scope), Candidates(pairs))
+        candidates = Candidates(pairs, expected=expected_above)
+        return cls(pairs, structure, prior, prior.on(pairs.scope), candidates)
 
     def objective(self, parameters: Parameters, linked: Pairs) -> float:
         with np.errstate(invalid="ignore", divide="ignore"):  # what comes of it is refused below

@@ -29,6 +29,7 @@ from bayeslink.inference.model import other_counts, proportions
 from bayeslink.inference.posterior import Draws, Posterior
 from bayeslink.inference.posthoc import Blocks, regrouped
 from bayeslink.inference.priors import LinkCountPrior, Overlap
+from bayeslink.inference.spread import Wanted, in_parts, sample_parts
 from bayeslink.kernels import compile_modules
 from bayeslink.kernels.births import BARRED, Ended, Far, Loose, Low
 from bayeslink.kernels.matchings import LONGEST, greedy_matching
@@ -91,6 +92,7 @@ def sample(
     prior = prior if prior is not None else Overlap()
     began = time.perf_counter()
     blocks = regrouped(blocks)  # those of another posterior have pairs in none
+    parts = in_parts(blocks.n_candidates, restricted)
     layout = Layout.of(blocks, restricted)
     far = None if restricted else FarPairs.of(blocks, seed)
     link_prior = _prior_table(blocks, layout, prior, restricted)
@@ -106,8 +108,23 @@ def sample(
         this = _Chain(blocks, layout, far, link_prior, start, number, seed, draws)
         return this.run(tune, draws, kept_every, report, checkpoints)
 
-    compile_modules(["sampling", "matchings"])  # here, where Ctrl-C can stop it, not in threads
-    results = run_all([partial(chain, k) for k in range(chains)], threads or os.cpu_count() or 1)
+    if parts:
+        wanted = Wanted(seed, tune, draws, kept_every, batch=max(1, draws // _BATCHES))
+        links = [_start(blocks, layout, number, seed) for number in range(chains)]
+        results = sample_parts(
+            layout,
+            link_prior,
+            blocks.structure.errors,
+            [(linked, _parameters(blocks, layout, linked)) for linked in links],
+            wanted,
+            getattr(blocks.pairs, "threads", None) or threads or os.cpu_count() or 1,
+            lambda done: progress(f"sampling: {done / (tune + draws):.0%}"),
+        )
+    else:
+        # Compiled here, where Ctrl-C can stop it, not in threads.
+        compile_modules(["sampling", "matchings"])
+        chain_numbers = [partial(chain, k) for k in range(chains)]
+        results = run_all(chain_numbers, threads or os.cpu_count() or 1)
     return Posterior.of(
         blocks,
         prior,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ from bayeslink.pairs.source import Floats, Ints, LevelCounts, Pairs, PairSource
 from bayeslink.pairs.vectors import distinct_vectors
 
 _GRID = 1_000_000  # patterns that are enumerated without a second thought
+_LONG = 30_000_000  # pairs expected in a list for which there is less slack
 
 
 class Weighing(Protocol):
@@ -44,8 +46,13 @@ class Candidates:
     list serves new weights if no pattern that could be outside it is above the new threshold.
     """
 
-    def __init__(self, source: PairSource, slack: float = 2.0) -> None:
-        self.source = source
+    def __init__(
+        self,
+        source: PairSource,
+        slack: float = 2.0,
+        expected: Callable[[PairSource, Weighing, float], float] = lambda *_: 0.0,
+    ) -> None:
+        self.source, self._expected = source, expected  # about how many pairs are above
         self.slack = slack
         self.searches = 0
         self._n_levels = [field.n_levels for field in source.fields]
@@ -88,6 +95,8 @@ class Candidates:
     def _list(self, weighing: Weighing, threshold: float) -> Pairs:
         """List pairs, with less slack where the list would be too long; the result is the same."""
         self.searches += 1
+        while self.slack and self._would_be_long(weighing, threshold - self.slack):
+            self._shorten()
         while True:
             self._listed_to = threshold - self.slack
             bound = weighing.bound_above(self._listed_to, self.source.level_counts())
@@ -97,7 +106,14 @@ class Candidates:
             except TooManyPairsError:
                 if self.slack == 0:
                     raise
-                self.slack = self.slack / 2 if self.slack > 0.2 else 0.0
+                self._shorten()
+
+    def _would_be_long(self, weighing: Weighing, threshold: float) -> bool:
+        many = self.source.n_pairs > _LONG
+        return many and self._expected(self.source, weighing, threshold) > _LONG
+
+    def _shorten(self) -> None:
+        self.slack = self.slack / 2 if self.slack > 0.2 else 0.0
 
     def _covers(self, weighing: Weighing, threshold: float) -> bool:
         bound = weighing.bound
