@@ -163,6 +163,7 @@ def commands(out, truth):
         "review --plan": ("review", out, "--plan"),
         "review": ("review", out, "--no-browser"),
         "join": ("join", out, "--how", "outer", "-o", out.with_name("joined.csv")),
+        "population": ("population", out),
         "link --model": ("link", *(out.with_name("files") / f"{side}.csv" for side in "ab"),
                          "--model", out, "--point", "-o", out.with_name("again")),
         "link --labels": ("link", "--config", out / "link.toml", "--labels", out, "-o",

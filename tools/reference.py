@@ -277,7 +277,7 @@ def link_toml_page() -> str:
             'list of two, `""` (for `id`, `[]`) where a file has none: `encoding = ["cp1252", ""]`'
             '; for `missing` it is `{a = ["NA"], b = ["999"]}`.',
             "",
-            "| key | takes | |",
+            "| key | takes | meaning |",
             "|---|---|---|",
             *rows,
             "",
@@ -312,7 +312,7 @@ def run_directory_page() -> str:
             "CSV is made safe for spreadsheets: an apostrophe stands before a text that would be "
             "a formula. `bl.open_run(OUT)` gives back all that `bl.link` gave.",
             "",
-            "| file | |",
+            "| file | what it holds |",
             "|---|---|",
             *(f"| `{name}` | {_said(FILES, name)} |" for name in found),
             "| `review.sqlite` | what was judged (`bayeslink review`) |",
@@ -332,7 +332,7 @@ def run_directory_page() -> str:
             "",
             "## run.json",
             "",
-            "| key | |",
+            "| key | meaning |",
             "|---|---|",
             *(f"| `{key}` | {_said(SUMMARY, key)} |" for key in summary),
             "",

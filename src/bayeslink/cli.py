@@ -79,6 +79,7 @@ for command in (
     results.evaluate,
     results.explain,
     results.join,
+    results.population,
     results.report,
     reviewing.review,
     trying.reproduce,

@@ -16,6 +16,12 @@ CHARTS = [
     "weights", "path", "blocks", "links", "probabilities", "calibration", "trace", "waterfall",
 ]  # fmt: skip
 
+LINES = """all => all.map((e) => {
+    const range = document.createRange();
+    range.selectNodeContents(e);
+    return new Set([...range.getClientRects()].map((r) => r.top)).size;
+})"""
+
 
 class Visit:
     """A page opened with the network shut; what it asked for and complained of."""
@@ -42,7 +48,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     files = bl.simulate(200, seed=2)
     fields = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.date("dob"), bl.exact("sex")]
-    run = bl.link(files.a, files.b, fields, draws=100, tune=50, chains=2)
+    run = bl.link(files.a, files.b, fields, draws=1000, tune=50, chains=2)
     return report(run, folder / "report.html", truth=files.truth)
 
 
@@ -104,6 +110,17 @@ def test_nothing_is_in_the_way_of_people_who_see_badly(browser, made, scheme):
     page.goto("about:blank")  # what the check can see
     page.set_content("<main><p style='color: #aaa; background: #fff'>pale</p></main>")
     assert "color-contrast" in [rule for rule, *_ in barriers(page)]
+
+
+def test_words_of_tables_are_whole_and_examples_line_up(browser, made):
+    phone = Visit(browser, made, viewport={"width": 400, "height": 900}).page
+    lines = phone.eval_on_selector_all("#patterns th", LINES)
+    assert set(lines) <= {1, 2}  # "Expected links" has two words
+    desk = Visit(browser, made, viewport={"width": 1280, "height": 900}).page
+    edges = desk.eval_on_selector_all(
+        ".example th", "all => all.map((e) => [e.cellIndex, e.getBoundingClientRect().left])"
+    )
+    assert len({tuple(edge) for edge in edges}) == 6  # columns, the same in every example
 
 
 def test_menus_and_tables_answer(browser, made):
@@ -185,7 +202,8 @@ def test_on_paper_headings_stay_with_what_follows(browser, made):
     page = Visit(browser, made, viewport={"width": 680, "height": 960}).page
     page.emulate_media(media="print")
     rules = page.eval_on_selector_all(
-        "h2, h3, h2 + p", "all => [...new Set(all.map((e) => getComputedStyle(e).breakAfter))]"
+        "h2, h3, h2 + p:not(:last-child)",
+        "all => [...new Set(all.map((e) => getComputedStyle(e).breakAfter))]",
     )
     assert rules == ["avoid"]
     heights = page.eval_on_selector_all(

@@ -144,6 +144,31 @@ def test_bars_for_and_against_differ_in_forced_colours(browser, run, serve):
     assert dict(fills)["bar against"] == paper
 
 
+def test_the_chosen_pair_is_seen_in_forced_colours(browser, run, serve):
+    screen = {"width": 400, "height": 900}
+    page = Visit(browser, serve(), forced_colors="active", viewport=screen).page
+    edges = page.eval_on_selector_all(
+        ".stacked tbody td:not(.first)",
+        "all => all.map((e) => [e.matches('.chosen'), getComputedStyle(e).borderLeftColor])",
+    )
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert {chosen for chosen, _ in edges} >= {True}
+    assert all((edge != paper) == chosen for chosen, edge in edges)
+
+
+def test_a_case_prints_without_its_buttons(browser, run, serve):
+    visit = Visit(browser, serve(), color_scheme="dark")
+    visit.press("n")
+    visit.saved()
+    visit.page.emulate_media(media="print")
+    assert visit.page.locator(".choices button").filter(visible=True).count() == 1  # the verdict
+    assert not visit.page.locator("footer, .tools").filter(visible=True).count()
+    assert visit.page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+        "rgb(255, 255, 255)"
+    )
+    assert visit.page.evaluate("getComputedStyle(document.body).color") == "rgb(28, 28, 26)"
+
+
 def test_a_judged_sample_shows_its_estimate(browser, run, serve):
     draw_sample(run, 8)
     visit = Visit(browser, serve())

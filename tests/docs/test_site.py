@@ -104,3 +104,51 @@ def test_the_search_finds_and_no_request_leaves(address, browser):  # noqa: F811
     outside = [url for url in asked if not url.startswith(("file:", "http://127.0.0.1:", "data:"))]
     assert asked
     assert not outside
+
+
+def test_every_list_and_table_is_one(site):
+    """Python-Markdown takes a list right below a paragraph for its next lines; GitHub does not."""
+    lost = {
+        (path.name, text[:60])
+        for path in site.rglob("*.html")
+        for text in re.findall(r"<p>(.*?)</p>", path.read_text("utf-8"), re.DOTALL)
+        if re.search(r"\n(?:[-*|>] |\d+\. )", text)
+    }
+    assert not lost
+
+
+PAGES = ["index", "tutorial", "concepts", "calibration", "reference/command-line", "head-to-head"]
+
+
+@pytest.mark.parametrize("width", [400, 1280, 2560])
+def test_pages_fit_the_screen_and_printed_output_is_wrapped(site, browser, width):  # noqa: F811
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    for name in PAGES:
+        page.goto((site / f"{name}.html").as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+        cut = page.eval_on_selector_all(
+            ":is(.language-console, .language-text) code, .md-content img",
+            "all => all.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.innerText)",
+        )
+        assert cut == [], name
+    page.close()
+
+
+def test_charts_are_dark_in_the_dark_and_tables_whole_on_paper(site, browser):  # noqa: F811
+    page = browser.new_page(color_scheme="dark")
+    page.goto((site / "concepts.html").as_uri())
+    turned = "all => all.map((e) => getComputedStyle(e).filter.startsWith('invert(1)'))"
+    charts = page.eval_on_selector_all(".md-content img", turned)
+    assert charts
+    assert all(charts)
+    page.locator("label[for=__palette_0]").click()  # the switch, to light
+    assert not any(page.eval_on_selector_all(".md-content img", turned))
+    page.close()
+
+    page = browser.new_page(viewport={"width": 680, "height": 900})  # A4 without its margins
+    page.emulate_media(media="print")
+    page.goto((site / "calibration.html").as_uri())
+    right = "all => all.map((e) => e.getBoundingClientRect().right)"
+    assert max(page.eval_on_selector_all("table", right)) <= 680
+    assert not page.locator(".md-sidebar, .md-header, .md-code__nav").filter(visible=True).count()
+    page.close()

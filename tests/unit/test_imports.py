@@ -12,10 +12,10 @@ SOURCE = Path(bayeslink.__file__).parent
 
 # Each room may import from those after it; within a room, imports go in no circle.
 ROOMS = [
-    "cli", "commands", "review", "reproduce", "exchange", "linking", "suggesting", "plots",
-    "report", "results", "judging", "simulation", "engines", "inference", "pairs", "comparing",
-    "data", "kernels", "progress", "threads", "streams", "memory", "checkpoints", "shown", "spoken",
-    "plain", "private", "errors", "__init__",
+    "__main__", "cli", "commands", "review", "reproduce", "exchange", "linking", "suggesting",
+    "plots", "report", "results", "judging", "simulation", "engines", "inference", "pairs",
+    "comparing", "data", "kernels", "progress", "threads", "streams", "memory", "checkpoints",
+    "shown", "spoken", "plain", "private", "errors", "__init__",
 ]  # fmt: skip
 
 

@@ -51,6 +51,7 @@ for out in ("out", "duck"):
     run("explain", out, "A000001", "B000001")
     run("evaluate", out, "--truth", "files/truth.csv")
     run("join", out, "--how", "outer", "-o", f"{out}.csv")
+    run("population", out)
     run("review", out, "--plan")
 
 command = [sys.executable, "-m", "bayeslink.cli"]

@@ -1,6 +1,8 @@
 """What goes with the package: citation, changelog, container, what a build takes along."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -35,3 +37,9 @@ def test_the_container_takes_what_a_build_needs():
     ignored = (ROOT / ".containerignore").read_text("utf-8").split()
     assert needed <= {line[1:] for line in ignored if line[0] == "!"}
     assert all((ROOT / name).exists() for name in needed)
+
+
+def test_python_m_is_the_command_line():
+    command = [sys.executable, "-m", "bayeslink", "link", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Usage: bayeslink link ")

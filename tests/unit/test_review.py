@@ -281,6 +281,15 @@ def test_differences_are_marked_to_the_character(text, other, shown):
     assert same(text, text, steps)
 
 
+def test_of_dates_in_other_orders_the_part_that_differs_is_marked():
+    found = compared("16.02.1967", "1968-02-16", ("unicode",))
+    assert [part for kind, part in found if kind == "other"] == ["1967"]
+    assert "".join(part for _, part in found) == "16.02.1967"
+    assert {kind for kind, _ in compared("6.2.1968", "1968-02-06", ())} == {"same"}
+    found = compared("02.02.1968", "1968-02-16", ())  # a month once is no day
+    assert [part for kind, part in found if kind == "other"] == ["02"]
+
+
 def test_nothing_invisible_reaches_the_page():
     hidden = "\x00\x07\t\n\u00a0\u00ad\u034f\u061c\u115f\u200b\u200d\u200e\u2028\u2066\u2800"
     for c in [
@@ -330,6 +339,28 @@ def test_the_evidence_adds_up(made):
     sums = [sum(bits for _, bits in x["fields"]) + x["together"] for x in told]
     assert sums == pytest.approx([x["bits"] for x in told], abs=0.005)
     assert any(x["together"] for x in told)  # fields depend on each other
+
+
+def test_equal_dates_and_fillers_are_not_marked_however_they_are_written(made, tmp_path):
+    data = shutil.copytree(made.parent / "data", tmp_path / "data")
+    text = (data / "b.csv").read_text("utf-8")
+    turned = re.sub(r"(\d{4})-(\d\d)-(\d\d)", r"\3.\2.\1", text)
+    (data / "b.csv").write_text(re.sub(",[mf],", ",x,", turned), "utf-8")
+    fields = [bl.levenshtein("fname"), bl.date("dob"), bl.exact("sex", missing=["x"])]
+    run = bl.link(data / "a.csv", data / "b.csv", fields, draws=50, tune=10, chains=2)
+    run.save(tmp_path / "run")
+    material = open_run(tmp_path / "run")
+    likes = {"dob": set(), "sex": set()}
+    for case in range(min(30, len(material.cases.value))):
+        for group in screen(material, str(case + 1))["groups"]:
+            for pair in group["pairs"]:
+                for place, name in ((1, "dob"), (2, "sex")):
+                    cell = pair["cells"][place]
+                    likes[name].add(cell["like"])
+                    marked = {kind for kind, _ in cell["text"] or []} - {"same"}
+                    assert not (marked and cell["like"] != "other")
+    assert "same" in likes["dob"]
+    assert likes["sex"] == {"missing"}  # what was said to mean missing differs from nothing
 
 
 def test_a_case_shows_each_pair_once_and_missing_values_as_such(made):

@@ -1,4 +1,4 @@
-"""`evaluate`, `explain`, `join` and `report`: what a run directory has to say."""
+"""`evaluate`, `explain`, `join`, `population` and `report`: what a run directory has to say."""
 
 from __future__ import annotations
 
@@ -122,6 +122,36 @@ def join(
         print_json({"output": str(output), "rows": rows})
     else:
         tell(f"{click.format_filename(output)}: {rows:,} rows.")
+
+
+@click.command()
+@click.argument("run", type=FILE)
+@quiet
+@verbose
+@as_json_option
+def population(run: Path, as_json: bool) -> None:
+    """Say how many people there are in all: in A, in B, in both or in neither.
+
+    For a run directory RUN of two lists that are each a random catch of the same people. The doubt
+    about the links is in the interval.
+    """
+    with showing_progress() as progress:
+        from bayeslink.linking.opening import open_run
+
+        progress("opening the run")
+        posterior = open_run(run).posterior
+        if posterior is None:
+            raise SettingsError("a point estimate has no draws of the links. Link without --point.")
+        people = posterior.population_size()
+    if as_json:
+        found = dataclasses.asdict(people)
+        print_json({key: value for key, value in found.items() if key != "draws"})
+    else:
+        tell(
+            f"People in all: {people.median:,.0f}, 95 % interval {people.low:,.0f} to "
+            f"{people.high:,.0f}. That holds if being in one file has nothing to do with being in "
+            "the other, nobody came or left between them, and the links are right on average."
+        )
 
 
 @click.command()

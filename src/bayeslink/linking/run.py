@@ -241,11 +241,13 @@ class Run:
             return [*lines, f"Point estimate at theta = {self.theta:.4g}: no probabilities."]
         low, high = s["links_interval"]
         others = "" if s["restricted"] or s["w0"] is None else ", all others by births and deaths"
+        many = f"{s['blocks']:,} blocks, the largest of {s['largest_block']:,}"
+        blocks = "one block" if s["blocks"] == 1 else many
         lines += [
             f"Records in both files: {s['links_mean']:,.0f}, 95 % interval {low:,} to {high:,}. "
             + errors_to_expect(s),
-            f"Sampled: {s['candidates']:,} pairs in {s['blocks']:,} blocks, the largest of "
-            f"{s['largest_block']:,}{others}; {s['chains']} chains of {s['draws']:,} draws.",
+            f"Sampled: {s['candidates']:,} pairs in {blocks}{others}; {s['chains']} chains of "
+            f"{s['draws']:,} draws.",
         ]
         if s["restricted"]:
             above = "−∞" if s["w0"] is None else f"{s['w0']:.2f}"

@@ -153,7 +153,8 @@ def _steps(
     across = Scale.of(ends, e.needed)
     rows: list[list[Cell]] = []
     for x, start, end in zip(e.evidence, ends, ends[1:], strict=False):
-        cells = _marked(x.values, normalise.get(x.field, ())) if values else []
+        equal = x.level.startswith("equal")  # however they are written: two dates, say
+        cells = _marked(x.values, normalise.get(x.field, ()), equal) if values else []
         tip = f"{x.field}, {x.level}: {signed(x.bits)} bits"
         bar = row_bar(Step(start, end), across, tip)
         rows.append([x.field, *cells, x.level, Number(signed(x.bits)), bar])
@@ -164,14 +165,15 @@ def _steps(
     return rows
 
 
-def _marked(values: tuple[str, str] | None, steps: Sequence[str]) -> list[Cell]:
+def _marked(values: tuple[str, str] | None, steps: Sequence[str], equal: bool) -> list[Cell]:
     """Both values; in the second, what differs from the first is marked, as in a review."""
     if values is None:
         return ["", ""]
     if MISSING in values:
         return list(values)
     usual = usual_writing(values)
-    pair = visible(values[0], usual), compared(values[1], values[0], steps, usual)
+    second = visible(values[1], usual) if equal else compared(values[1], values[0], steps, usual)
+    pair = visible(values[0], usual), second
     cls = "value" if max(map(len, values)) > _SHORT else "value short"
     return [Drawn(tag("bdi", "".join(map(_segment, one))), cls) for one in pair]
 

@@ -14,7 +14,7 @@ from bayeslink.report.levels import meanings
 from bayeslink.report.markup import Cell, Number, counted, paragraph, section, table
 from bayeslink.report.material import Material
 from bayeslink.report.rows import Scale, Step, row_bar, swatches
-from bayeslink.spoken import minus, signed
+from bayeslink.spoken import signed
 
 _PATTERNS = 20  # rows of the pattern table
 
@@ -93,7 +93,10 @@ def _m(row: Mapping[str, Any]) -> Number:
 
 
 def _small(share: float) -> str:
-    return f"{share:.3f}" if share >= 0.1 else minus(f"{share:.2g}".replace("e-0", "e-"))
+    """Three decimals, or two digits that count: 0.250, 0.020, 0.000088."""
+    if share >= 0.1 or not share:
+        return f"{share:.3f}"
+    return np.format_float_positional(share, precision=2, fractional=False, min_digits=2)
 
 
 def _completeness(s: Mapping[str, Any]) -> str:

@@ -15,7 +15,11 @@ _MEANINGS = (
     ("difference", "A difference is between two numbers."),
     ("similarity", "Similarity runs from 0, nothing in common, to 1, equal."),
     ("alike ≥", "How alike texts are runs from 0, nothing in common, to 1, equal."),
-    ("value ≤", "Agreement on a rare value says more: values are split by how common they are."),
+    (
+        "value ≤",
+        "Agreement on a rare value says more: a value ≤ 1 % is one that at most 1 % of the records "
+        "have.",
+    ),
 )
 
 

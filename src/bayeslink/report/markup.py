@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -120,7 +121,12 @@ def _cell(cell: Cell) -> str:
         return tag("td", escape(cell.shown), cls="n", data_value=value)
     if isinstance(cell, Drawn):
         return tag("td", cell.markup, cls=cell.cls)
-    return tag("td", tag("bdi", escape(cell)))
+    return tag("td", tag("bdi", _together(escape(cell))))
+
+
+def _together(markup: str) -> str:
+    """A number stays on one line with its sign and its unit."""
+    return re.sub(r"(?<=[≤≥]) (?=\d)|(?<=&[lg]t;) (?=\d)|(?<=\d) (?=%)", "&nbsp;", markup)
 
 
 def menu(label: str, group: str, options: Mapping[str, str]) -> str:

@@ -139,7 +139,7 @@ def prior(material: Material) -> str:
     point = s["point_estimate"]
     best = point["objective"]
     rows = [
-        [Number(counted(m["n_links"])), Number(signed(m["objective"] - best))]
+        [Number(counted(m["n_links"])), Number(signed(m["objective"] - best, 2))]
         for m in point["modes"][:10]
     ]
     n = len(point["modes"])

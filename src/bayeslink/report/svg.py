@@ -202,12 +202,14 @@ def tick_label(value: float, step: float) -> str:
 def axis_below(
     low: float, high: float, x: Callable[[float], float], y: float, about: float, title: str
 ) -> list[str]:
-    """An axis with its numbers and its title, 34 pixels high."""
-    at = ticks(low, high, max(2, int(about)))
+    """An axis with its numbers and its title, 34 pixels high; numbers end 14 pixels beyond it."""
+    at = ticks(low, high, max(4, int(about)))
     step = at[1] - at[0] if len(at) > 1 else 1.0
     marks = []
     for value in at:
+        label = tick_label(value, step)
+        middle = min(x(value), x(high) + 14 - len(label) * CHARACTER / 2)
         marks.append(line(x(value), y, x(value), y + 4, "zero"))
-        marks.append(text(x(value), y + 16, tick_label(value, step), "soft", "middle"))
+        marks.append(text(middle, y + 16, label, "soft", "middle"))
     marks.append(text((x(low) + x(high)) / 2, y + 31, title, "soft", "middle"))
     return marks

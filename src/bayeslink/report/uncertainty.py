@@ -31,7 +31,7 @@ def threshold(material: Material) -> str:
         if s["listed"] > s["candidates"] or s["listed"] < s["n_pairs"]:
             words += (
                 f"{why}, all others now and then, by births and deaths of single links: "
-                f"they hold about {counted(s['links_elsewhere'], 1)} links"
+                f"they hold {_about(s['links_elsewhere'])}"
             )
         words += "."
     elif s["w0"] is None:
@@ -47,6 +47,10 @@ def threshold(material: Material) -> str:
     if s["known_links"]:
         words += f" {counted(s['known_links'])} links were known."
     return section("w0", "Which pairs were drawn", paragraph(words))
+
+
+def _about(links: float) -> str:
+    return "less than 0.1 links" if links < 0.05 else f"about {counted(links, 1)} links"
 
 
 def blocks(material: Material) -> str:
@@ -129,25 +133,26 @@ def diagnostics(material: Material) -> str:
     found = [Diagnostic(**row) for row in s["diagnostics"]]
     worst = sorted(found[2:], key=lambda d: -(d.rhat or 0))
     listed = [*found[:2], *worst[: _LISTED - 2]]
-    traced = [d.name for d in listed[:_TRACED]]
+    spoken = _spoken(material)
+    names = [spoken.get(d.name, d.name) for d in listed]
     figures = "".join(
         figure(
-            curves.trace(_spoken(name), material.chains(name)),
-            f"Draws of {_spoken(name)}.",
+            curves.trace(name, material.chains(d.name)),
+            f"Draws of {name}.",
             name="trace",
             data_of="trace",
             data_key=str(i),
         )
-        for i, name in enumerate(traced)
+        for i, (name, d) in enumerate(zip(names[:_TRACED], listed[:_TRACED], strict=True))
     )
-    rows = [_diagnostic_row(d) for d in listed]
+    rows = [_diagnostic_row(name, d) for name, d in zip(names, listed, strict=True)]
     heads = ["Quantity", "Mean", "SD", "R-hat", "Independent draws", "Verdict"]
     return section(
         "diagnostics",
         "Can the draws be trusted?",
         *_verdict_in_words(found, s),
         table(heads, rows, caption="L, the log posterior, and the parameters of largest R-hat."),
-        menu("Draws of", "trace", {str(i): _spoken(name) for i, name in enumerate(traced)}),
+        menu("Draws of", "trace", {str(i): name for i, name in enumerate(names[:_TRACED])}),
         tag("div", figures, cls="traces"),
     )
 
@@ -171,9 +176,9 @@ def _verdict_in_words(found: list[Diagnostic], s: dict[str, Any]) -> list[str]:
     ]
 
 
-def _diagnostic_row(d: Diagnostic) -> list[str | Number]:
+def _diagnostic_row(name: str, d: Diagnostic) -> list[str | Number]:
     return [
-        _spoken(d.name),
+        name,
         Number(_rounded(d.mean)),
         Number(minus(f"{d.sd:,.3g}")),
         Number("–" if d.rhat is None else f"{d.rhat:.3f}"),
@@ -186,5 +191,11 @@ def _rounded(mean: float) -> str:
     return minus(f"{mean:,.5g}" if abs(mean) < 1e5 else f"{mean:,.0f}")
 
 
-def _spoken(name: str) -> str:
-    return {"links": "number of links, L", "log_posterior": "log posterior"}.get(name, name)
+def _spoken(material: Material) -> dict[str, str]:
+    """Names of what was drawn, in words."""
+    levels = {
+        f"{letter}[{row['field']}, {row['level']}]": f"{letter} of {row['field']}, {row['label']}"
+        for row in material.parameters.to_pylist()
+        for letter in "mu"
+    }
+    return {"links": "number of links, L", "log_posterior": "log posterior", **levels}

@@ -10,6 +10,7 @@ label   the name of a character that could not be seen, or of the writing that l
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -23,6 +24,7 @@ Segment = tuple[str, str]
 LONGEST = 600  # characters of a value that are shown
 _MARKS = 3  # accents on one letter; more are a prank, and are named one by one
 _ALIKE = 0.4  # below this similarity the whole of a value is marked
+_DATE = re.compile(r"\d{1,4}([-./ ])\d{1,2}\1\d{1,4}")  # in figures, whatever comes first
 # Letters, symbols and accents without a picture
 _BLANK = "\u115f\u1160\u2800\u3164\uffa0\u034f\u180b\u180c\u180d\u180f"
 _EAST_ASIAN = ("CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "BOPOMOFO")
@@ -37,8 +39,11 @@ def visible(text: str, usual: str = "LATIN") -> list[Segment]:
 def compared(text: str, other: str, steps: Sequence[str], usual: str = "LATIN") -> list[Segment]:
     """A value with its differences from another, evened out by a field's normalisation steps.
 
-    Letters that differ only in what these steps even out, such as case, are not marked.
+    Letters that differ only in what these steps even out, such as case, are not marked; of dates
+    that are written in different orders, the day, month or year that the other has not.
     """
+    if _DATE.fullmatch(text) and _DATE.fullmatch(other) and _shape(text) != _shape(other):
+        return _date_parts(text, other)
     pieces, rest = _pieces(text)
     keys, other_keys = ([_key(p, steps) for p in side] for side in (pieces, _pieces(other)[0]))
     changes = Levenshtein.opcodes(other_keys, keys)
@@ -50,6 +55,21 @@ def compared(text: str, other: str, steps: Sequence[str], usual: str = "LATIN") 
         kind = "same" if change.tag == "equal" else "other"
         marked += [(piece, kind) for piece in pieces[change.dest_start : change.dest_end]]
     return _segments(marked or [(piece, "other") for piece in pieces], usual) + rest
+
+
+def _shape(text: str) -> str:
+    return re.sub(r"\d", "0", text)
+
+
+def _date_parts(text: str, other: str) -> list[Segment]:
+    theirs = Counter(map(int, re.findall(r"\d+", other)))
+    found: list[Segment] = []
+    for part in re.findall(r"\d+|\D", text):
+        known = not part.isdigit() or theirs[int(part)] > 0
+        if part.isdigit():
+            theirs[int(part)] -= 1
+        found.append(("same" if known else "other", part))
+    return found
 
 
 def same(text: str, other: str, steps: Sequence[str]) -> bool:

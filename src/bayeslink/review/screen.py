@@ -54,7 +54,7 @@ def screen(material: Material, key: str) -> dict[str, Any]:
                         "place": place,
                         "records": pairs[place],
                         "id": _id(material, 1 - own, pairs[place][1 - own]),
-                        "cells": [f.against(own, pairs[place]) for f in fields],
+                        "cells": [f.against(own, pairs[place], rows[place]) for f in fields],
                     }
                     for place in places
                 ],
@@ -88,6 +88,7 @@ class _Shown:
 
     def __init__(self, material: Material, field: Field, pairs: list[tuple[int, int]]) -> None:
         self.field = field
+        self._material = material
         self._texts = {
             (side, pair[side]): material.text(field, side, pair[side])
             for pair in pairs
@@ -99,16 +100,28 @@ class _Shown:
         text = self._texts[side, record]
         return {"text": None if text is None else visible(text, self._usual)}
 
-    def against(self, own: int, pair: tuple[int, int]) -> dict[str, Any]:
+    def against(self, own: int, pair: tuple[int, int], row: int) -> dict[str, Any]:
         """The value of the rival, with its differences from that of the record of side `own`."""
         first, second = (self._texts[side, pair[side]] for side in (own, 1 - own))
         if first is None or second is None:
             return self.alone(1 - own, pair[1 - own]) | {"like": "missing"}
         steps = self.field.normalise
+        level = self._level(row)
+        if level == "missing" or level.startswith("equal"):
+            like = "missing" if level == "missing" else "same"
+            return self.alone(1 - own, pair[1 - own]) | {"like": like}
         return {
             "text": compared(second, first, steps, self._usual),
             "like": "same" if same(second, first, steps) else "other",
         }
+
+    def _level(self, row: int) -> str:
+        """What the run took two values for, however they are written: two dates, a filler."""
+        column, candidates = f"gamma_{self.field.name}", self._material.candidates
+        if column not in candidates.column_names:  # shown, not compared
+            return ""
+        level = self.field.name, candidates[column][row].as_py()
+        return self._material.weights.get(level, ("missing", 0.0))[0]
 
 
 def _first_side(material: Material, rows: Sequence[int]) -> int:

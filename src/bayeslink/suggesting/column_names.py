@@ -17,8 +17,9 @@ _CALLED = {
     "otherforenames othernames",
     "full name": "fullname wholename personname completename namefull patientname customername "
     "clientname employeename membername studentname",
-    "birth date": "dateofbirth birthdate dob bdate birthday birthdt geburtsdatum gebdat "
-    "datenaissance datedenaissance fechanacimiento fechadenacimiento geboortedatum dateborn born",
+    "birth date": "dateofbirth birthdate dob bdate birthday birthdt geburtsdatum geburtstag gebdat "
+    "gebdatum datenaissance datedenaissance fechanacimiento fechadenacimiento geboortedatum "
+    "dateborn born",
     "birth year": "birthyear yearofbirth yob byear geburtsjahr",
     "birth month": "birthmonth monthofbirth mob bmonth",
     "birth day": "birthdayofmonth dayofbirth bday",

@@ -117,6 +117,24 @@ def test_a_run_from_frames_is_repeated_with_them_or_from_what_it_kept(run, files
     assert pq.read_table(tmp_path / "cli" / "links.parquet").num_rows == len(run.table)
 
 
+def test_the_population_size_is_that_of_python(home, tmp_path):
+    shutil.copytree(home / "run", tmp_path / "run")  # without its files
+    people = bl.open_run(home / "run").posterior.population_size()
+    told = cli("population", tmp_path / "run")
+    assert told.exit_code == 0, told.output
+    expected = f"{people.median:,.0f}, 95 % interval {people.low:,.0f} to {people.high:,.0f}."
+    assert f"People in all: {expected}" in told.output
+    found = json.loads(cli("population", tmp_path / "run", "--json").output)
+    assert (found["median"], found["chapman"]) == (people.median, list(people.chapman))
+
+
+def test_a_point_estimate_has_no_population_size(files, tmp_path):
+    bl.link(files.a, files.b, FIELDS, point=True).save(tmp_path / "run")
+    told = cli("population", tmp_path / "run")
+    assert told.exit_code == 2
+    assert "without --point" in told.output
+
+
 def test_a_run_moved_alone_takes_its_files_from_a_and_b(home, tmp_path):
     shutil.copytree(home / "run", tmp_path / "run")
     run, far = tmp_path / "run", ["A000001", "B000001"]

@@ -15,6 +15,7 @@ from bayeslink.cli import main
 from bayeslink.engines.input_checks import repeated_records
 from bayeslink.errors import InputError
 from bayeslink.results.link_toml import load
+from bayeslink.suggesting.column_names import thing
 from tests.messy import write_messy_files
 
 
@@ -89,6 +90,11 @@ def test_born_is_a_birth_date_and_a_street_goes_with_an_address():
     assert found["Street"] == ("address", (("Street",), ("address",)))
     b = frame(dob=days, house_number=["7"] * 300, street=streets, address=streets)
     assert "Street" in {f.name for f in bl.suggest(a, b).fields}
+
+
+@pytest.mark.parametrize("name", ["Geb.-Datum", "Geburtstag", "GEBDAT"])
+def test_a_birth_date_is_known_by_its_german_names(name):
+    assert thing(name) == "birth date"
 
 
 def test_a_title_above_the_header_is_hinted_at(tmp_path):
