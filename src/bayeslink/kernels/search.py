@@ -7,10 +7,9 @@ all records of a *run*, which have the same value and class. `engines.search` sa
 join has to visit, and why visiting those is enough.
 """
 
-import numba
 import numpy as np
 
-from bayeslink.kernels import kernel
+from bayeslink.kernels import helper, kernel
 
 LOOKS = 4  # fields looked up for every pair visited
 
@@ -23,7 +22,7 @@ _PLAN = "Tuple((i8,i8[::1],i8,i4[:,::1],b1[:,::1],f8[:,::1],f8[:,::1],f8[:,::1])
 _LAY_UP_TO = 50
 
 
-@numba.njit(nogil=True)
+@helper
 def first_from(values, low, high, least):
     """Where the first of values[low … high], which rise, is that is not below `least`."""
     while low < high:
@@ -35,7 +34,7 @@ def first_from(values, low, high, least):
     return low
 
 
-@numba.njit(nogil=True)
+@helper
 def level_at(row, slot, missing, indptr, slots, levels):
     """Level of a value of A (row; −1 is missing) against a value of B (slot)."""
     if row < 0 or slot == missing:
@@ -45,7 +44,7 @@ def level_at(row, slot, missing, indptr, slots, levels):
     return levels[at] if at < end and slots[at] == slot else np.uint8(1)
 
 
-@numba.njit(nogil=True)
+@helper
 def ranges_beside(field, row, low_b, high_b, wanted, posts, start, table, lows, highs, level_of):
     """Ranges of posts at the values beside a value of A, where the level is wanted.
 
@@ -69,13 +68,13 @@ def ranges_beside(field, row, low_b, high_b, wanted, posts, start, table, lows, 
     return n
 
 
-@numba.njit(nogil=True)
+@helper
 def length(row, indptr):
     """Values of B above level 1 beside a value of A."""
     return indptr[row + 1] - indptr[row] if row >= 0 else 0
 
 
-@numba.njit(nogil=True)
+@helper
 def lay(j, row, laid_row, table, laid):
     """Lay out the levels of a value of A over the slots of B, in place of the field's last."""
     indptr, slots, levels, _ = table
@@ -90,7 +89,7 @@ def lay(j, row, laid_row, table, laid):
         laid_row[j] = row
 
 
-@numba.njit(nogil=True)
+@helper
 def blank(base, laid):
     """Levels against a value of A that is like no other; the upper half is for a missing one."""
     laid[:] = 0
@@ -98,7 +97,7 @@ def blank(base, laid):
         laid[base[j] : base[j + 1] - 1] = 1
 
 
-@numba.njit(nogil=True)
+@helper
 def gather(n_ranges, lows, highs, level_of, codes_b, looks, unions, room, at, joined, spare, codes):
     """Candidates in the ranges: those with room to the threshold."""
     n, last = 0, codes_b.shape[1] - 1
@@ -113,7 +112,7 @@ def gather(n_ranges, lows, highs, level_of, codes_b, looks, unions, room, at, jo
     return n
 
 
-@numba.njit(nogil=True)
+@helper
 def look(n, spare, codes, laid, shift, weight, left):
     """Candidates that can still be above the threshold after the looks. Unrolled: it is hot."""
     w0, w1, w2, w3 = weight[0], weight[1], weight[2], weight[3]
@@ -132,7 +131,7 @@ def look(n, spare, codes, laid, shift, weight, left):
     return n_left
 
 
-@numba.njit(nogil=True)
+@helper
 def compare(
     row_a, codes_b, unions, left, at, joined, spare, laid, is_laid, shift, table, plan, weights,
     least, out_b, out_levels,
@@ -167,7 +166,7 @@ def compare(
     return n
 
 
-@numba.njit(nogil=True)
+@helper
 def grown(rows_a, rows_b, levels, used, size):
     """The output arrays with room for `size` pairs. By loops: slices take seconds to compile."""
     more_a, more_b = np.empty(size, np.int32), np.empty(size, np.int32)
@@ -297,7 +296,7 @@ def by_record(rows_a, rows_b, n_a, n_b):
 # --- patterns ---------------------------------------------------------------------------------
 
 
-@numba.njit(nogil=True)
+@helper
 def add(keys, counts, key, n):
     """Add n to the count of a key in a hash table; returns whether the key is new there."""
     mask = np.uint64(len(keys) - 1)
@@ -310,7 +309,7 @@ def add(keys, counts, key, n):
     return new
 
 
-@numba.njit(nogil=True)
+@helper
 def add_all(keys, counts, code, times, factor):
     """Add factor × times for each code that is not negative; returns how many keys are new."""
     new = 0
@@ -320,7 +319,7 @@ def add_all(keys, counts, code, times, factor):
     return new
 
 
-@numba.njit(nogil=True)
+@helper
 def with_room(keys, counts, n):
     """The hash table, made larger if need be so that n keys fill at most half of it."""
     size = len(keys)
@@ -335,7 +334,7 @@ def with_room(keys, counts, n):
     return more_keys, more_counts
 
 
-@numba.njit(nogil=True)
+@helper
 def add_levels(code, column, shift, laid, part):
     """Add a field's part to the codes of pairs, by their levels."""
     for i in range(len(code)):
