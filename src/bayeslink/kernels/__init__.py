@@ -48,7 +48,7 @@ MODULES = (
     "sampling",
 )
 # What other processes compile, in the order in which a linkage needs it. It needs `sampling` last,
-# which takes almost as long to compile as the whole first group.
+# which alone takes a third of the time.
 _GROUPS = (
     ("texts", "distances", "tables", "scan", "search", "components"),
     ("matching", "error_counts", "matchings", "sampling"),
@@ -118,8 +118,8 @@ def prepare(say: Callable[[str], None], progress: Callable[[str], None]) -> None
     if stamp.exists():
         return
     say(
-        "first run on this machine: compiling for its processor, once. That takes 25 CPU seconds: "
-        f"about 15 seconds on two idle cores, longer on busy ones{_how_busy()}."
+        "first run on this machine: compiling for its processor, once. That takes 30 CPU seconds: "
+        f"15 to 20 seconds on two idle cores, longer on busy ones{_how_busy()}."
     )
     total = sum(map(len, _GROUPS))
 

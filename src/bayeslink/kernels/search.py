@@ -267,7 +267,7 @@ def join(
     return out_a, out_b, out_levels, visited
 
 
-@kernel("u1[::1](i4[::1],i4[::1],i4,i8[::1],i4[::1],u1[::1])", rare=True)
+@kernel("u1[::1](i4[::1],i4[::1],i4,i8[::1],i4[::1],u1[::1])")
 def levels_at(rows, slots, missing, indptr, indices, levels):
     """Levels of given pairs of values in one table; row −1 and slot `missing` are missing."""
     out = np.empty(len(rows), np.uint8)
@@ -343,8 +343,7 @@ def add_levels(code, column, shift, laid, part):
 
 @kernel(
     f"Tuple((i8[::1],i8[::1]))"
-    f"(i4[::1],i8,i8,{_A},i8[::1],{_B},i8[::1],{_TABLE},i8,b1[::1],i8[:,::1],i8)",
-    rare=True,
+    f"(i4[::1],i8,i8,{_A},i8[::1],{_B},i8[::1],{_TABLE},i8,b1[::1],i8[:,::1],i8)"
 )
 def count_patterns(
     order, first, last, file_a, times_a, file_b, times_b, table, field, compared, parts, n_codes
