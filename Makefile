@@ -46,8 +46,10 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bayeslink needs Python 3.11 or newer, found " + sys.version.split()[0] + ". Name one with: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
 
+# Numba first: kernels are compiled while pip unpacks the rest.
 $(BASE): pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e .
+	$(PIP) numba
+	PYTHONPATH="$(CURDIR)/src" $(BIN)/python -m bayeslink.kernels & $(PIP) -e . && wait
 	@touch $@
 
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python

@@ -17,13 +17,15 @@ T = TypeVar("T")
 
 _PATIENCE = 2.0  # seconds before anything is shown
 _SHARE = re.compile(r"(\d+)\s?%")
+_NUMBER = re.compile(r"\d[\d,.]*")
 
 
 @contextmanager
 def bar(show: bool | None = None) -> Iterator[Progress]:
     """A function that takes what is going on; shown on a terminal or in a notebook only.
 
-    A message with a percentage moves the bar. Nothing is shown of what takes under two seconds.
+    A message with a percentage moves the bar; one that differs in more than numbers starts its
+    clock anew. Nothing is shown of what takes under two seconds.
     """
     if not (is_watched() if show is None else show):
         yield lambda message: None
@@ -44,8 +46,10 @@ def bar(show: bool | None = None) -> Iterator[Progress]:
         with lock:
             share = _SHARE.search(message)
             what = _SHARE.sub("", message).rstrip(" :")
-            if shown.tasks[0].description != what:
-                shown.reset(task, description=what, total=100 if share else None)
+            before = shown.tasks[0].description
+            if _NUMBER.sub("", before) != _NUMBER.sub("", what):  # something else goes on
+                shown.reset(task, total=100 if share else None)
+            shown.update(task, description=what)
             if share:
                 shown.update(task, completed=int(share[1]), total=100)
             if not shown.live.is_started and time.monotonic() - began > _PATIENCE:

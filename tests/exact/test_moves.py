@@ -9,6 +9,7 @@ import dataclasses
 import itertools
 from functools import cache, partial
 
+import numba
 import numpy as np
 import pytest
 
@@ -36,6 +37,21 @@ from tests.oracles import matchings
 
 PRIORS = {"penalty": bl.Penalty(0.7), "overlap": bl.Overlap(1.5, 2.5)}
 LAST = 1 - 2.0**-53  # the largest uniform number
+
+
+def callable_here(helper):
+    """A helper of the kernels with a way in from Python, which it has not of its own."""
+    return numba.njit(lambda *arguments: helper(*arguments))
+
+
+balanced_move = callable_here(moves.balanced_move)
+row_weights = callable_here(moves.row_weights)
+row_chances = callable_here(moves.row_chances)
+make_move = callable_here(moves.make_move)
+joint_weights = callable_here(listing.joint_weights)
+start_stream = callable_here(random.start_stream)
+uniform = callable_here(random.uniform)
+draw_log_dirichlet = callable_here(random.draw_log_dirichlet)
 
 
 @cache
@@ -101,7 +117,7 @@ def check_reversible(p, transition):
 def make_balanced_move(p, state, row, pick, accept):
     """The state after the kernel's move."""
     of_row, of_column = partners(p, state)
-    n_links = moves.balanced_move(
+    n_links = balanced_move(
         row, pick, accept, *graph_of(p), np.sqrt(p.odds), p.step_cost,
         p.n_elsewhere + len(state), of_row, of_column, np.empty(p.n_columns)
     )  # fmt: skip
@@ -149,7 +165,7 @@ def test_weights_of_moves_are_roots_of_posterior_ratios(prior, make, n):
         weights = np.empty(p.n_columns)
         for state in p.states:
             for row in range(p.n_rows):
-                total = moves.row_weights(
+                total = row_weights(
                     row, *graph_of(p), np.sqrt(p.odds), p.step_cost,
                     p.n_elsewhere + len(state), *partners(p, state), weights
                 )  # fmt: skip
@@ -166,13 +182,13 @@ def test_every_move_can_be_undone(prior, make, n):
                 if (move := after_move(p, state, e)) is None:
                     continue
                 of_row, of_column = partners(p, state)
-                change, back = moves.make_move(e, *graph_of(p)[:3], of_row, of_column)
+                change, back = make_move(e, *graph_of(p)[:3], of_row, of_column)
                 assert (state_of(of_row, of_column), back) == move
                 assert change == len(move[0]) - len(state)
                 undo = next(
                     f for f in edges_of(p, back) if after_move(p, move[0], f) == (state, p.row[e])
                 )
-                change_back, _ = moves.make_move(undo, *graph_of(p)[:3], of_row, of_column)
+                change_back, _ = make_move(undo, *graph_of(p)[:3], of_row, of_column)
                 assert change_back == -change
                 assert [of_row.tolist(), of_column.tolist()] == _partners(p, state)
 
@@ -190,7 +206,7 @@ def test_the_draw_of_a_row_is_its_conditional(prior, make, n):
             transition = np.zeros((len(number), len(number)))
             for state, i in number.items():
                 rest = state.difference(edges_of(p, row))
-                total = moves.row_chances(
+                total = row_chances(
                     row, row_start, edge_column, p.pattern, p.odds, p.step_cost,
                     p.n_elsewhere + len(rest), partners(p, rest)[1], weights
                 )  # fmt: skip
@@ -230,7 +246,7 @@ def test_the_joint_draw_of_a_block_is_its_conditional(prior, make, n):
             transition = np.zeros((len(number), len(number)))
             for state, i in number.items():
                 rest = state.difference(*listed)
-                total = listing.joint_weights(
+                total = joint_weights(
                     first_set[k], first_set[k + 1], *sets, p.pattern, p.odds, p.step_cost,
                     p.n_elsewhere + len(rest), weights
                 )  # fmt: skip
@@ -313,8 +329,8 @@ def no_births(n_patterns, pattern):
 def uniforms(*key):
     """The uniform numbers of a stream, one a call."""
     rng = np.zeros(1, np.uint64)
-    random.start_stream(rng, *key)
-    return lambda: random.uniform(rng)
+    start_stream(rng, *key)
+    return lambda: uniform(rng)
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -388,10 +404,10 @@ def test_sweeps_do_what_the_plain_version_does(prior, monkeypatch):
             )
             links, others = files.level_counts(drawn_pairs(blocks, layout, state))
             stream = np.zeros(1, np.uint64)
-            random.start_stream(stream, seed, chain, sweep, np.uint64(2**64 - 1))
+            start_stream(stream, seed, chain, sweep, np.uint64(2**64 - 1))
             log_m, log_u = log_m.copy(), log_u.copy()
-            random.draw_log_dirichlet(stream, alpha_m + links, used, log_m)
-            random.draw_log_dirichlet(stream, alpha_u + others, used, log_u)
+            draw_log_dirichlet(stream, alpha_m + links, used, log_m)
+            draw_log_dirichlet(stream, alpha_u + others, used, log_u)
             p = dataclasses.replace(p, log_m=log_m, log_u=log_u)
             if (draw := sweep - tune) < 0:
                 continue

@@ -100,6 +100,39 @@ def test_progress_is_shown_to_people_only(monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_the_clock_of_the_bar_goes_on_while_only_numbers_change(monkeypatch):
+    from rich.progress import Progress
+
+    anew = []
+    monkeypatch.setattr(Progress, "reset", lambda *_, **__: anew.append(message))
+    with progress.bar(show=True) as tell:
+        for message in (
+            "2 of 10 modules: 20%",
+            "3 of 10 modules: 30%",
+            "sampling: 1%",
+            "sampling: 2%",
+        ):
+            tell(message)
+    assert anew == ["2 of 10 modules: 20%", "sampling: 1%"]
+
+
+def test_a_first_run_is_spoken_of_but_for_quiet(monkeypatch, tmp_path):
+    def prepare(say, progress):
+        say("compiling")
+        for done in (0, 0, 1):
+            progress(f"{done} of 2 modules")
+
+    monkeypatch.setattr("bayeslink.kernels.prepare", prepare)
+    said = {}
+    for loud in ("-q", "-v", None):
+        command = ["demo", "--n", "0", "-o", str(tmp_path / "demo"), *([loud] if loud else [])]
+        said[loud] = CliRunner().invoke(main, command).stderr
+    assert "bayeslink: compiling\n" in said[None]
+    assert "modules" not in said[None]
+    assert "bayeslink: 0 of 2 modules\nbayeslink: 1 of 2 modules\n" in said["-v"]
+    assert "compiling" not in said["-q"]
+
+
 def test_quiet_and_verbose(files, tmp_path):
     bl.write_simulation(files, tmp_path / "files")
     paths = [str(tmp_path / "files" / f"{side}.csv") for side in "ab"]

@@ -91,7 +91,7 @@ def start(command, start=subprocess.Popen, **options):
     print("compiling", process.pid, flush=True)
     return process
 
-kernels.subprocess.Popen = start
+subprocess.Popen = start
 kernels.numba.config.CACHE_DIR = {str(tmp_path)!r}
 kernels._GROUPS = (("search", "scan"),)
 """

@@ -22,7 +22,8 @@ def double(x):
 @pytest.fixture
 def said(monkeypatch):
     """Nothing is being compiled yet; what `prepare` says."""
-    monkeypatch.setattr(kernels, "_others", {})
+    monkeypatch.setattr(kernels.others, "_processes", [])
+    monkeypatch.setattr(kernels.others, "_awaited", set())
     return []
 
 
@@ -52,13 +53,13 @@ def test_nothing_is_said_or_done_where_all_is_compiled(said, tmp_path, monkeypat
     stamp.touch()
     monkeypatch.setattr(kernels, "_stamp", lambda: stamp)
     monkeypatch.setattr(subprocess, "Popen", None)
-    kernels.prepare(said.append)
+    kernels.prepare(said.append, said.append)
     assert said == []
 
 
 def test_where_nothing_can_be_kept_it_says_what_would_help(said, monkeypatch):
     monkeypatch.setattr(kernels, "_stamp", lambda: None)
-    kernels.prepare(said.append)
+    kernels.prepare(said.append, said.append)
     assert "NUMBA_CACHE_DIR" in said[0]
 
 
@@ -67,15 +68,16 @@ def test_a_first_run_has_others_compile_and_waits_for_them(said, works, tmp_path
     stamp = tmp_path / "stamp"
     monkeypatch.setattr(kernels, "_stamp", lambda: stamp)
     monkeypatch.setattr(kernels, "_GROUPS", (("components",) if works else ("no such module",),))
-    kernels.prepare(said.append)
+    kernels.prepare(said.append, said.append)
     assert "first run" in said[0]
     from bayeslink.kernels.components import first_overflow
 
     monkeypatch.setattr(first_overflow, "_compiled", None)
     rows, w = np.zeros(1, np.int32), np.zeros(1)
     assert first_overflow(rows, rows, w, 1, 1, 10, 10) == 1
+    assert said[1:2] == ["compiling, once: 0 of 1 modules: 0%"] * works
     for thread in threading.enumerate():
-        if thread.name == kernels.FINISH:
+        if thread.name == kernels.others.LISTEN:
             thread.join()
     assert stamp.exists() == works
 
@@ -84,21 +86,22 @@ def test_a_first_run_has_others_compile_and_waits_for_them(said, works, tmp_path
 def test_a_fork_does_not_wait_for_processes_that_are_not_its_own():
     """A thread of the parent holds the lock on waiting; a fork would have it locked for good."""
     code = (
-        "import os, subprocess, sys, threading, time\n"
+        "import os, threading, time\n"
         "from bayeslink import kernels\n"
-        "other = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(5)'])\n"
-        "kernels._others['__main__'] = other\n"
-        "threading.Thread(target=other.wait).start()\n"
+        "kernels.others._CODE = 'import time; time.sleep(5)'\n"
+        "kernels.others.start([['__main__']], id, id)\n"
+        "waiting = threading.Thread(target=kernels.others.wait_for, args=['__main__'])\n"
+        "waiting.start()\n"
         "time.sleep(0.2)\n"
         "child = os.fork()\n"
         "if child == 0:\n"
         "    kernels.kernel('f8(f8)')(lambda x: 2 * x)(1.0)\n"
         "    os._exit(7)\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
-        "other.kill()\n"
+        "kernels.abandon()\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.stdout.strip() == "7", done.stderr
+    assert done.stdout.split()[-1] == "7", done.stderr
 
 
 def test_the_stamp_belongs_to_the_sources_and_the_place(tmp_path, monkeypatch):
@@ -155,6 +158,18 @@ def test_compiled_code_follows_the_functions_it_calls_in_other_files(package):
     assert [call_kernel(package), call_kernel(package)] == [(2, False), (2, True)]
     say_how_much(package, 10)
     assert [call_kernel(package), call_kernel(package)] == [(11, False), (11, True)]
+
+
+def test_what_another_process_compiles_is_as_if_compiled_here(package):
+    """Also what it calls, which that process makes no machine code of."""
+    code = "from bayeslink.kernels.others import compile_here; compile_here(['caller'])"
+    environment = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "caller\n"), done.stderr
+    assert call_kernel(package) == (2, True)
 
 
 def test_what_was_compiled_from_earlier_sources_is_removed(package):

@@ -212,7 +212,7 @@ def link(
             ) as checkpoints,
             _removed_on_failure(read.quarantine for read in arguments["read"]),
         ):
-            prepare_kernels()
+            prepare_kernels(progress)
             if arguments.get("engine") == "spark":
                 arguments["engine"] = started_session(flags["master"], flags["spark_conf"])
             elif flags["master"] or flags["spark_conf"] or linked_to:
@@ -282,7 +282,7 @@ def _link_batch(
         given = {key: flags[key] for key in ("strength", "draws", "tune", "chains", "seed")}
         chosen = {key: value for key, value in given.items() if value is not None}
         with claim(output, force=force, inputs=(flags["a"],)):
-            prepare_kernels()
+            prepare_kernels(progress)
             run = link_batch(before, flags["a"], progress=progress, **chosen)
             run.save(output, force=force, shared=shared, keep_inputs=True)
     if as_json:

@@ -48,8 +48,13 @@ def print_json(summary: dict[str, Any]) -> None:
     tell(json.dumps(summary))
 
 
+def _loudness() -> int:
+    """Above 0 with -v, below with -q."""
+    return click.get_current_context().find_root().meta.get(LOUD, 0)
+
+
 def print_summary(run: Run, output: Path) -> None:
-    if click.get_current_context().find_root().meta.get(LOUD, 0) < 0:
+    if _loudness() < 0:
         return
     tell("\n".join(run.report_lines()))
     for warning in run.warnings:
@@ -61,9 +66,16 @@ def print_summary(run: Run, output: Path) -> None:
 @contextmanager
 def showing_progress() -> Iterator[Callable[[str], None]]:
     """A bar with the time left, on a terminal only; gone when done. -q: none, -v: lines."""
-    loud = click.get_current_context().find_root().meta.get(LOUD, 0)
+    loud = _loudness()
     if loud > 0:
-        yield lambda message: complain(f"bayeslink: {message}")
+        said = [""]
+
+        def say(message: str) -> None:
+            if message != said[-1]:
+                complain(f"bayeslink: {message}")
+            said[:] = [message]
+
+        yield say
         return
     from bayeslink.progress import bar
 
@@ -71,8 +83,14 @@ def showing_progress() -> Iterator[Callable[[str], None]]:
         yield progress
 
 
-def prepare_kernels() -> None:
-    """Compile the kernels, on the first run on a machine; say so on the terminal or in the log."""
+def prepare_kernels(progress: Callable[[str], None]) -> None:
+    """Compile the kernels, on the first run on a machine; say so, and how far that is."""
     from bayeslink.kernels import prepare
 
-    prepare(lambda message: complain(f"bayeslink: {message}"))
+    quiet = _loudness() < 0
+
+    def say(message: str) -> None:
+        if not quiet:
+            complain(f"bayeslink: {message}")
+
+    prepare(say, progress)

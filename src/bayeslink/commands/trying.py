@@ -35,8 +35,8 @@ DEMO_FIELDS = (
 @as_json_option
 def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
     """Simulate two files, link them, and say how well it went."""
-    prepare_kernels()
     with showing_progress() as progress:
+        prepare_kernels(progress)
         from bayeslink.linking.link import link as link_files
         from bayeslink.report.page import report
         from bayeslink.results.evaluation import evaluate
@@ -138,8 +138,8 @@ def simulate(
 )
 def reproduce(experiment: str, output: Path, datasets: int) -> None:
     """Repeat an experiment of the paper: tables on the screen, figures in OUTPUT."""
-    prepare_kernels()
     with showing_progress() as progress:
+        prepare_kernels(progress)
         from importlib import import_module
 
         module = import_module(f"bayeslink.reproduce.{experiment}")

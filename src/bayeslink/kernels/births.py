@@ -12,12 +12,10 @@ whose odds are 0, so that the sweeps need not know.
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from bayeslink.kernels import helper
 from bayeslink.kernels.random import uniform
-
-helper = numba.njit(nogil=True)
 
 BARRED = 0  # a pattern that no pair has
 

@@ -17,10 +17,9 @@ cell.
 the similarity would be within the last cut without them.
 """
 
-import numba
 import numpy as np
 
-from bayeslink.kernels import kernel
+from bayeslink.kernels import helper, kernel
 from bayeslink.kernels.lanes import (
     LANES,
     VECTOR,
@@ -46,7 +45,7 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 # --- a block of B -------------------------------------------------------------------------------
 
 
-@numba.njit(nogil=True)
+@helper
 def _spell(text, start, low, high, longest, spelt, places):
     """Note which values of the block have which letter where.
 
@@ -66,20 +65,20 @@ def _spell(text, start, low, high, longest, spelt, places):
             spelt[word] |= _ONE << np.uint64((b - low) % 64)
 
 
-@numba.njit(nogil=True)
+@helper
 def _forget(text, start, low, high, longest, places):
     for b in range(low, high):
         for p in range(start[b + 1] - start[b]):
             places[text[start[b] + p] * longest + p] = 0
 
 
-@numba.njit(nogil=True)
+@helper
 def _having(key, spelt, places):
     """Who has a letter in a position."""
     return load(spelt + number_at(places + 4 * key) * VECTOR)
 
 
-@numba.njit(nogil=True)
+@helper
 def _n_digits(most):
     """Binary digits of a counter up to `most`."""
     n = 0
@@ -88,13 +87,13 @@ def _n_digits(most):
     return n
 
 
-@numba.njit(nogil=True)
+@helper
 def _band(m, n, most):
     """First diagonal (column − row) and number of diagonals of a path with `most` misses."""
     return min(0, n - m) - most // 2, abs(n - m) + 2 * (most // 2) + 1
 
 
-@numba.njit(nogil=True)
+@helper
 def _set_out(kind, m, n, most, n_digits, n_values, state, counts):
     """Row 0, before the first letter of A, and the edge of the band.
 
@@ -123,7 +122,7 @@ def _set_out(kind, m, n, most, n_digits, n_values, state, counts):
 # --- a value of A -------------------------------------------------------------------------------
 
 
-@numba.njit(nogil=True)
+@helper
 def _compare(kind, x, m, n, known, most, n_digits, spelt, places, longest, state, counts):
     """Work out the rows after the first `known`.
 
@@ -147,7 +146,7 @@ def _compare(kind, x, m, n, known, most, n_digits, spelt, places, longest, state
     return m + 1
 
 
-@numba.njit(nogil=True)
+@helper
 def _misses(counts, lane, most, n_digits):
     """Read the counter of one value."""
     misses = most + 1 - (1 << n_digits)
@@ -156,7 +155,7 @@ def _misses(counts, lane, most, n_digits):
     return misses
 
 
-@numba.njit(nogil=True)
+@helper
 def _edit_row(kind, x, m, i, n, most, spelt, places, longest, state):
     """One row of the table of edit distances; returns who steps up on the last cell's diagonal."""
     lowest, width = _band(m, n, most)
@@ -183,7 +182,7 @@ def _edit_row(kind, x, m, i, n, most, spelt, places, longest, state):
     return miss
 
 
-@numba.njit(nogil=True)
+@helper
 def _levels_of_misses(m, n, cuts, level_at):
     """Most misses above level 1 (−1: not even none), and the levels up to there."""
     for misses in range(min(m, n) + 1):
@@ -196,7 +195,7 @@ def _levels_of_misses(m, n, cuts, level_at):
     return min(m, n)
 
 
-@numba.njit(nogil=True)
+@helper
 def _match_row(x, m, i, n, spelt, places, longest, state):
     """Match a letter with the first free one in Jaro's reach; returns who has none.
 
@@ -218,7 +217,7 @@ def _match_row(x, m, i, n, spelt, places, longest, state):
     return miss
 
 
-@numba.njit(nogil=True)
+@helper
 def _similarity(common, transposed, beginning, m, n):
     """Jaro's similarity and, above 0.7, Winkler's tenth for each of the first four letters."""
     if common == 0:
@@ -227,7 +226,7 @@ def _similarity(common, transposed, beginning, m, n):
     return jaro + beginning * 0.1 * (1.0 - jaro) if jaro > 0.7 else jaro
 
 
-@numba.njit(nogil=True)
+@helper
 def _spare_letters(m, n, cut, spare):
     """Most misses within the last cut if all else is well, for 0 … 4 equal first letters."""
     for beginning in range(5):
@@ -238,7 +237,7 @@ def _spare_letters(m, n, cut, spare):
     return np.int64(spare[min(m, n, 4)])
 
 
-@numba.njit(nogil=True)
+@helper
 def _require_beginnings(x, m, n, spare, most, n_digits, spelt, places, longest, counts):
     """Give up those who, with the first letters that agree, have too many misses after all."""
     agree, close = every_set(), none_set()
@@ -261,7 +260,7 @@ def _require_beginnings(x, m, n, spare, most, n_digits, spelt, places, longest, 
     store(lost, load(lost) | ~close)
 
 
-@numba.njit(nogil=True)
+@helper
 def _jaro_winkler(x, m, y, n, lane, common, state):
     """Similarity to one value of the block, given the number of letters in common."""
     beginning = 0
@@ -278,7 +277,7 @@ def _jaro_winkler(x, m, y, n, lane, common, state):
     return _similarity(common, turned // 2, beginning, m, n)
 
 
-@numba.njit(nogil=True)
+@helper
 def _shared_beginnings(text, start, first, last):
     """How many first letters each text has in common with the one before of the same length."""
     shared = np.zeros(last - first, np.int64)

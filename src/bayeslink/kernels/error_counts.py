@@ -4,12 +4,9 @@ P(which | how many) = Π r_j over the wrong ones / e(r), the elementary symmetri
 degree over the fields seen. A common factor of all r cancels.
 """
 
-import numba
 import numpy as np
 
-from bayeslink.kernels import kernel
-
-helper = numba.njit(nogil=True)
+from bayeslink.kernels import helper, kernel
 
 
 @helper

@@ -13,8 +13,10 @@ import operator
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
+
+from bayeslink.kernels import helper
 
 WORDS = 8
 LANES = 64 * WORDS
@@ -40,7 +42,7 @@ class _LanesModel(models.PrimitiveModel):
         super().__init__(manager, numba_type, _LLVM)
 
 
-@njit(nogil=True)
+@helper
 def empty_vectors(n):
     """Words for n vectors, from an address at which none straddles two lines of the cache."""
     words = np.empty((n + 1) * WORDS, np.uint64)
@@ -68,7 +70,7 @@ word_at = _reader(types.uint64, _WORD)
 number_at = _reader(types.int32, ir.IntType(32))
 
 
-@njit(nogil=True)
+@helper
 def bit_at(at, lane):
     """The bit, 0 or 1, of one lane of the vector at an address."""
     return np.int64((word_at(at + lane // 64 * 8) >> np.uint64(lane % 64)) & np.uint64(1))

@@ -1,11 +1,8 @@
 """The matchings of small blocks, listed; each is an earlier one, its parent, and one edge more."""
 
-import numba
 import numpy as np
 
-from bayeslink.kernels import kernel
-
-helper = numba.njit(nogil=True)
+from bayeslink.kernels import helper, kernel
 
 LONGEST = 64  # edges of a block whose matchings are listed: one bit each
 

@@ -3,10 +3,9 @@
 Each row has at most one link, `of_row`, and each column, `of_column`; −1 is none.
 """
 
-import numba
 import numpy as np
 
-helper = numba.njit(nogil=True)
+from bayeslink.kernels import helper
 
 
 @helper

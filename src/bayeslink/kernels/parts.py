@@ -7,7 +7,7 @@ of patterns, and, for large blocks alone, of the links before.
 import numpy as np
 from numba import types
 
-from bayeslink.kernels import kernel
+from bayeslink.kernels import helper, kernel
 from bayeslink.kernels.matchings import LONGEST, joint_weights
 from bayeslink.kernels.moves import balanced_move, row_chances
 from bayeslink.kernels.random import start_stream, uniform
@@ -20,7 +20,6 @@ from bayeslink.kernels.sampling import (
     _VECTORS,
     draw_listed,
     draw_parameters,
-    helper,
     log_density,
     most_weights,
     weigh,

@@ -3,10 +3,9 @@
 Randomness is counter-based: each (seed, chain, sweep, block) has its own splitmix64 stream.
 """
 
-import numba
 import numpy as np
 
-helper = numba.njit(nogil=True)
+from bayeslink.kernels import helper
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 

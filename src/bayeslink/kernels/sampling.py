@@ -13,11 +13,10 @@ elsewhere, so any prior on that number is exact: `step_cost[n]` = p(C with n lin
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numba import types
 
-from bayeslink.kernels import kernel
+from bayeslink.kernels import helper, kernel
 from bayeslink.kernels.births import (
     BARRED,
     Ended,
@@ -32,8 +31,6 @@ from bayeslink.kernels.error_counts import log_constants, log_likelihood_of
 from bayeslink.kernels.matchings import joint_weights
 from bayeslink.kernels.moves import balanced_move, row_chances
 from bayeslink.kernels.random import draw_log_dirichlet, normal, start_stream, uniform
-
-helper = numba.njit(nogil=True)
 
 # Weights and costs beyond ±this, in natural logs, are cut off, so that no ratio of two overflows.
 # Only Dirichlet parameters far below 1 or absurd penalties get there.

@@ -43,7 +43,7 @@ def level_counts(
 _ENTRIES = "i8,i8,i8[::1],i4[::1],u1[::1],i8[::1],i8[::1]"
 
 
-@kernel(f"i8[:,::1](i8,i8,i8,{_ENTRIES})", rare=True)
+@kernel(f"i8[:,::1](i8,i8,i8,{_ENTRIES})")
 def pairs_of_values(
     n_levels, first, last, first_row, base, indptr, slots, levels, times_a, times_b
 ):  # fmt: skip
@@ -58,7 +58,7 @@ def pairs_of_values(
     return counts
 
 
-@kernel(f"i8[::1](i8[::1],i8[::1],i8,{_ENTRIES})", rare=True)
+@kernel(f"i8[::1](i8[::1],i8[::1],i8,{_ENTRIES})")
 def value_passing(
     values, most, level, first_row, base, indptr, slots, levels, times_a, times_b
 ):  # fmt: skip

@@ -7,10 +7,9 @@ all records of a *run*, which have the same value and class. `engines.search` sa
 join has to visit, and why visiting those is enough.
 """
 
-import numba
 import numpy as np
 
-from bayeslink.kernels import kernel
+from bayeslink.kernels import helper, kernel
 
 LOOKS = 4  # fields looked up for every pair visited
 
@@ -25,7 +24,7 @@ _LAY_TO_LOOK, _LAY_TO_COMPARE = 50, 8
 _LONG = 8  # records of a run from which its candidates are put into lists, to be caught again
 
 
-@numba.njit(nogil=True)
+@helper
 def first_from(values, low, high, least):
     """Where the first of values[low … high], which rise, is that is not below `least`."""
     while low < high:
@@ -37,7 +36,7 @@ def first_from(values, low, high, least):
     return low
 
 
-@numba.njit(nogil=True)
+@helper
 def level_at(row, slot, missing, indptr, slots, levels):
     """Level of a value of A (row; −1 is missing) against a value of B (slot)."""
     if row < 0 or slot == missing:
@@ -47,7 +46,7 @@ def level_at(row, slot, missing, indptr, slots, levels):
     return levels[at] if at < end and slots[at] == slot else np.uint8(1)
 
 
-@numba.njit(nogil=True)
+@helper
 def ranges_beside(field, row, low_b, high_b, wanted, posts, start, table, lows, highs, level_of):
     """Ranges of posts at the values beside a value of A, where the level is wanted.
 
@@ -71,13 +70,13 @@ def ranges_beside(field, row, low_b, high_b, wanted, posts, start, table, lows, 
     return n
 
 
-@numba.njit(nogil=True)
+@helper
 def length(row, indptr):
     """Values of B above level 1 beside a value of A."""
     return indptr[row + 1] - indptr[row] if row >= 0 else 0
 
 
-@numba.njit(nogil=True)
+@helper
 def lay(j, row, laid_row, table, laid):
     """Lay out the levels of a value of A over the slots of B, in place of the field's last."""
     indptr, slots, levels, _ = table
@@ -92,7 +91,7 @@ def lay(j, row, laid_row, table, laid):
         laid_row[j] = row
 
 
-@numba.njit(nogil=True)
+@helper
 def blank(base, laid):
     """Levels against a value of A that is like no other; the upper half is for a missing one."""
     laid[:] = 0
@@ -100,7 +99,7 @@ def blank(base, laid):
         laid[base[j] : base[j + 1] - 1] = 1
 
 
-@numba.njit(nogil=True)
+@helper
 def gather(
     n, twice, n_ranges, lows, highs, level_of, codes_b, looks, unions, room, kind, at, joined,
     spare, kinds, codes,
@@ -123,7 +122,7 @@ def gather(
     return n
 
 
-@numba.njit(nogil=True)
+@helper
 def put_in_lists(
     first, last, at, codes_b, seconds, kinds, caps, lowest, head, following, caught_by
 ):
@@ -142,7 +141,7 @@ def put_in_lists(
             lowest[s] = min(lowest[s], caps[kinds[i], seconds[s]])
 
 
-@numba.njit(nogil=True)
+@helper
 def empty_lists(first, last, at, codes_b, seconds, head):
     """Undo `put_in_lists`."""
     for i in range(first, last):
@@ -150,7 +149,7 @@ def empty_lists(first, last, at, codes_b, seconds, head):
             head[codes_b[at[i], seconds[s]]] = -1
 
 
-@numba.njit(nogil=True)
+@helper
 def catch_again(
     o, row_a, second, weights, kinds, lowest, head, following, caught_by, n_left, left
 ):  # fmt: skip
@@ -177,7 +176,7 @@ def catch_again(
     return n_left, met
 
 
-@numba.njit(nogil=True)
+@helper
 def look(n, spare, codes, laid, shift, weight, left):
     """Candidates that can still be above the threshold after the looks. Unrolled: it is hot."""
     w0, w1, w2, w3 = weight[0], weight[1], weight[2], weight[3]
@@ -196,7 +195,7 @@ def look(n, spare, codes, laid, shift, weight, left):
     return n_left
 
 
-@numba.njit(nogil=True)
+@helper
 def compare(
     row_a, codes_b, unions, left, at, joined, spare, laid, is_laid, shift, table, plan, weights,
     least, out_b, out_levels,
@@ -231,7 +230,7 @@ def compare(
     return n
 
 
-@numba.njit(nogil=True)
+@helper
 def grown(rows_a, rows_b, levels, used, size):
     """The output arrays with room for `size` pairs. By loops: slices take seconds to compile."""
     more_a, more_b = np.empty(size, np.int32), np.empty(size, np.int32)
@@ -243,7 +242,7 @@ def grown(rows_a, rows_b, levels, used, size):
     return more_a, more_b, more_levels
 
 
-@numba.njit(nogil=True)
+@helper
 def is_long(o, last, n_at, order, field, codes_a, class_a, to_b, seconds, beside):
     """Whether a run that begins at o pays for lists of its n_at candidates."""
     if last - o < _LONG:
@@ -377,7 +376,7 @@ def join(
     return out_a, out_b, out_levels, visited
 
 
-@kernel("u1[::1](i4[::1],i4[::1],i4,i8[::1],i4[::1],u1[::1])", rare=True)
+@kernel("u1[::1](i4[::1],i4[::1],i4,i8[::1],i4[::1],u1[::1])")
 def levels_at(rows, slots, missing, indptr, indices, levels):
     """Levels of given pairs of values in one table; row −1 and slot `missing` are missing."""
     out = np.empty(len(rows), np.uint8)
@@ -406,7 +405,7 @@ def by_record(rows_a, rows_b, n_a, n_b):
 # --- patterns ---------------------------------------------------------------------------------
 
 
-@numba.njit(nogil=True)
+@helper
 def add(keys, counts, key, n):
     """Add n to the count of a key in a hash table; returns whether the key is new there."""
     mask = np.uint64(len(keys) - 1)
@@ -419,7 +418,7 @@ def add(keys, counts, key, n):
     return new
 
 
-@numba.njit(nogil=True)
+@helper
 def add_all(keys, counts, code, times, factor):
     """Add factor × times for each code that is not negative; returns how many keys are new."""
     new = 0
@@ -429,7 +428,7 @@ def add_all(keys, counts, code, times, factor):
     return new
 
 
-@numba.njit(nogil=True)
+@helper
 def with_room(keys, counts, n):
     """The hash table, made larger if need be so that n keys fill at most half of it."""
     size = len(keys)
@@ -444,7 +443,7 @@ def with_room(keys, counts, n):
     return more_keys, more_counts
 
 
-@numba.njit(nogil=True)
+@helper
 def add_levels(code, column, shift, laid, part):
     """Add a field's part to the codes of pairs, by their levels."""
     for i in range(len(code)):
@@ -453,8 +452,7 @@ def add_levels(code, column, shift, laid, part):
 
 @kernel(
     f"Tuple((i8[::1],i8[::1]))"
-    f"(i4[::1],i8,i8,{_A},i8[::1],{_B},i8[::1],{_TABLE},i8,b1[::1],i8[:,::1],i8)",
-    rare=True,
+    f"(i4[::1],i8,i8,{_A},i8[::1],{_B},i8[::1],{_TABLE},i8,b1[::1],i8[:,::1],i8)"
 )
 def count_patterns(
     order, first, last, file_a, times_a, file_b, times_b, table, field, compared, parts, n_codes

@@ -1,15 +1,14 @@
 """Level tables by compiled code: which sets of words are close, and entries in order of rows."""
 
-import numba
 import numpy as np
 
-from bayeslink.kernels import kernel
+from bayeslink.kernels import helper, kernel
 from bayeslink.kernels.lanes import lowest_bit
 
 _ONE = np.uint64(1)
 
 
-@numba.njit(nogil=True)
+@helper
 def grown(array, size):
     larger = np.empty(size, array.dtype)
     for k in range(len(array)):
@@ -75,7 +74,7 @@ def put_rows(indptr, rows, counts, part_indices, part_levels, indices, levels):
 # --- sets of words --------------------------------------------------------------------------------
 
 
-@numba.njit(nogil=True)
+@helper
 def _least_common(m, n, cut):
     """Common words that sets of m and n words need for the last cut."""
     common = 1
@@ -84,7 +83,7 @@ def _least_common(m, n, cut):
     return common
 
 
-@numba.njit(nogil=True)
+@helper
 def _n_common(x, i, end_x, y, j, end_y):
     """How many numbers the rising x[i:end_x] and y[j:end_y] have in common."""
     common = 0
@@ -96,7 +95,7 @@ def _n_common(x, i, end_x, y, j, end_y):
     return common
 
 
-@numba.njit(nogil=True)
+@helper
 def _position(rising, low, high, value):
     """First place from low to high where `rising` is not below `value`."""
     while low < high:

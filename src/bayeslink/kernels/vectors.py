@@ -1,13 +1,12 @@
 """Which sparse vectors have a large inner product, by compiled code."""
 
-import numba
 import numpy as np
 
-from bayeslink.kernels import kernel
+from bayeslink.kernels import helper, kernel
 from bayeslink.kernels.tables import grown
 
 
-@numba.njit(nogil=True)
+@helper
 def _product(at_x, end_x, features_x, values_x, at_y, end_y, features_y, values_y):
     """Inner product of two vectors, given the rising numbers of their features."""
     total = np.int64(0)
