@@ -16,7 +16,7 @@ import bayeslink as bl
 from bayeslink import threads
 from bayeslink.errors import BayeslinkError, SettingsError
 from bayeslink.inference import layout as layouts
-from bayeslink.inference import sampler
+from bayeslink.inference import sampler, spread
 from bayeslink.inference.assignment import assign
 from bayeslink.inference.diagnostics import mcse_mean
 from bayeslink.inference.layout import Layout
@@ -57,6 +57,30 @@ def content(posterior):
     """Every array of a posterior, as bytes."""
     arrays = [getattr(posterior, name) for name in ARRAYS]
     return [x.tobytes() for x in (*arrays, *(state for chain in posterior.kept for state in chain))]
+
+
+@pytest.mark.parametrize("structure", ["independent", "dependent"])
+def test_sweeps_in_parts_do_not_depend_on_the_parts(monkeypatch, structure):
+    both = files()
+    pairs = bl.compare(both.a, both.b, FIELDS)
+    fit = bl.fit_penalized(pairs, structure=structure)
+    blocks = bl.posthoc_blocks(pairs, fit, 0.0)
+    whole = bl.sample(blocks, seed=3, **RESTRICTED)
+    monkeypatch.setattr(spread, "SPREAD_FROM", 0)
+    monkeypatch.setattr(layouts, "MOST_LISTED", 20)  # some blocks are large
+    drawn = []
+    for edges, threads_ in ((10**6, 1), (7, 2), (50, 1)):
+        monkeypatch.setattr(spread, "_EDGES", edges)
+        drawn.append(bl.sample(blocks, seed=3, threads=threads_, **RESTRICTED))
+    assert content(drawn[0]) == content(drawn[1]) == content(drawn[2])
+    assert min(drawn[0].kinds.values()) > 0 or structure == "dependent"
+    for state, n in zip(drawn[0].kept[0], drawn[0].n_links[0], strict=True):
+        assert len(state) == n
+        for side in (blocks.candidates.a[state], blocks.candidates.b[state]):
+            assert len(set(side)) == n  # a matching
+    assert drawn[0].n_links.mean() == pytest.approx(whole.n_links.mean(), rel=0.15)
+    with pytest.raises(SettingsError, match="only these are sampled"):
+        bl.sample(blocks, seed=3, **SHORT)
 
 
 def by_id(posterior, swapped=False):
