@@ -162,11 +162,11 @@ def test_what_was_set_aside_is_told_whatever_can_be_listed(monkeypatch):
     whole = bl.posthoc_blocks(pairs, fit, fit.theta - 3).set_aside()
     found = []
     for most in (40_000, 4000, 400):
-        monkeypatch.setattr(joining, "MAX_LISTED", most)
+        monkeypatch.setattr(joining, "MAX_IN_FILES", most)
         found.append(bl.posthoc_blocks(pairs, fit, fit.theta - 3).set_aside())
     assert all(0.3 * whole < x < 3 * whole for x in found)
     assert len(set(found)) > 1
-    monkeypatch.setattr(joining, "MAX_LISTED", 2000)
+    monkeypatch.setattr(joining, "MAX_IN_FILES", 2000)
     blocks = bl.posthoc_blocks(pairs, fit)
     assert blocks.why == "all pairs that are listed"
     assert blocks.n_candidates <= 2000

@@ -19,7 +19,8 @@ from bayeslink.memory import Memory
 from bayeslink.pairs.source import Pairs
 from bayeslink.threads import Workers
 
-MAX_LISTED = 100_000_000  # pairs that a search lists before it gives up with advice
+# Pairs that a search lists, in memory or in files, before it gives up with advice.
+MAX_LISTED, MAX_IN_FILES = 100_000_000, 1_000_000_000
 # Pairs that it looks at: so many, or so many for each record of either file, whichever is more.
 # The candidates among 10^12 take 4 × 10^9.
 MAX_VISITED, VISITED_A_RECORD = 2e10, 2e4
@@ -55,8 +56,8 @@ def find_above(
         )
     pieces, visited = [_nothing(problem)], []
     memory = tables.memory
-    fitting = MAX_LISTED if in_files else memory.most_listed(len(problem.fields))
-    most_listed = min(MAX_LISTED, fitting)
+    fitting = MAX_IN_FILES if in_files else memory.most_listed(len(problem.fields))
+    most_listed = fitting if in_files else min(MAX_LISTED, fitting)
 
     def use(found: Found) -> Found:
         a, b, levels = settle(found)
