@@ -161,8 +161,9 @@ def fit_penalized(
     best = None
     while best is not (best := modes[0]):
         progress(f"maximising the penalized likelihood: {best.n_links:,} links")
-        around = [(best.parameters, best.theta + step) for step in _STEPS]
-        modes = _climb_all(problem, around, climb, modes)
+        around = [best.theta + step for step in _STEPS]
+        near = [(best.parameters, theta) for theta in _few_above(problem, best.parameters, around)]
+        modes = _climb_all(problem, near, climb, modes)
     return _best(problem, modes)
 
 
@@ -380,11 +381,16 @@ def _starts(problem: _Problem) -> list[tuple[Parameters, float | None]]:
         return [(usual, problem.prior.theta)]
     most = problem.pairs.scope.max_links
     costs = [problem.link_prior.cost(int(share * most)) for share in (0.9, 0.5, 0.1, 0.01)]
-    if problem.pairs.n_pairs > _MOST_AT_START:
-        w, n = expected_by_weight(problem.pairs, usual)
-        few = [cost for cost in costs if n[w > cost].sum() <= _MOST_AT_START]
-        costs = few or costs[-1:]
-    return [(usual, cost) for cost in costs]
+    return [(usual, cost) for cost in _few_above(problem, usual, costs)]
+
+
+def _few_above(problem: _Problem, parameters: Parameters, costs: list[float]) -> list[float]:
+    """The costs above which few pairs are expected to weigh, the last of them in any case."""
+    if problem.pairs.n_pairs <= _MOST_AT_START:
+        return costs
+    w, n = expected_by_weight(problem.pairs, parameters)
+    few = [cost for cost in costs if n[w > cost].sum() <= _MOST_AT_START]
+    return few or costs[-1:]
 
 
 def _learn_structure(problem: _Problem, mode: Mode, climb: Climb) -> tuple[_Problem, Mode]:

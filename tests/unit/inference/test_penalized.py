@@ -10,6 +10,7 @@ from bayeslink.engines.local import LocalPairs
 from bayeslink.errors import BayeslinkError, SettingsError
 from bayeslink.inference import penalized, structure
 from bayeslink.inference.model import Parameters, Priors, log_density, posterior_mode
+from bayeslink.pairs import candidates
 from bayeslink.pairs.source import count_levels
 from tests import oracles
 
@@ -217,3 +218,50 @@ def test_a_start_that_would_list_too_many_pairs_is_left_out(monkeypatch):
     monkeypatch.setattr(penalized, "_MOST_AT_START", -1)
     assert [cost for _, cost in penalized._starts(problem)] == costs[-1:]
     assert bl.fit_penalized(pairs).n_links > 50
+    monkeypatch.setattr(penalized, "_MOST_AT_START", 1e9)
+    climbed = []
+
+    def climb(problem, parameters, theta, climb=penalized._climb):
+        climbed.append(penalized.expected_above(problem.pairs, parameters, theta))
+        return climb(problem, parameters, theta)
+
+    monkeypatch.setattr(penalized, "_climb", climb)
+    bl.fit_penalized(pairs)
+    monkeypatch.setattr(penalized, "_MOST_AT_START", sorted(climbed)[3])
+    climbed.clear()
+    bl.fit_penalized(pairs)
+    assert max(climbed) <= penalized._MOST_AT_START
+
+
+@pytest.mark.parametrize("structure", ["independent", "dependent"])
+def test_climbs_that_meet_end_at_the_same_mode(monkeypatch, structure):
+    made = bl.simulate(400, overlap=0.5, errors=3, seed=5)
+    fields = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("sex"), bl.exact("occup")]
+    pairs = bl.compare(made.a, made.b, fields)
+    assigned = []
+
+    def assign(*given, assign=penalized._assign):
+        assigned.append(given)
+        return assign(*given)
+
+    monkeypatch.setattr(penalized, "_assign", assign)
+    fit, few = bl.fit_penalized(pairs, structure=structure), len(assigned)
+    assigned.clear()
+    monkeypatch.setattr(penalized, "_digest", lambda _: len(assigned))  # none is met again
+    alone = bl.fit_penalized(pairs, structure=structure)
+    assert few < 0.9 * len(assigned)
+    assert [mode.objective for mode in fit.modes] == [mode.objective for mode in alone.modes]
+    for mode, other in zip(fit.modes, alone.modes, strict=True):
+        assert mode.links.equals(other.links)
+
+
+def test_a_list_that_would_be_long_has_less_slack(monkeypatch):
+    made = bl.simulate(300, overlap=0.5, errors=2, seed=5)
+    pairs = bl.compare(made.a, made.b, [bl.levenshtein("gname"), bl.levenshtein("fname")])
+    usual = bl.fit_penalized(pairs, theta=3.0).parameters
+    whole = candidates.Candidates(pairs).above(usual, 2.0)
+    monkeypatch.setattr(candidates, "_LONG", 100)
+    short = candidates.Candidates(pairs, expected=penalized.expected_above)
+    found = short.above(usual, 2.0)
+    assert short.slack < 2.0
+    assert (whole[0].a.tolist(), whole[0].b.tolist()) == (found[0].a.tolist(), found[0].b.tolist())
