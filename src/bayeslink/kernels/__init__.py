@@ -144,6 +144,17 @@ def compile_modules(names: Iterable[str]) -> None:
                 found.compile()
 
 
+def compile_here(modules: Iterable[str]) -> None:
+    """What those other processes do: compile the kernels of each module, and say so."""
+    from bayeslink.kernels import lean
+
+    lean.use()
+    for module in modules:
+        compile_modules([module])
+        sys.stdout.write(f"{module}\n")
+        sys.stdout.flush()
+
+
 def _stamp() -> Path | None:
     """A file that is there once the kernels have been compiled here; None if none can be."""
     import llvmlite.binding

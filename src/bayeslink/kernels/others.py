@@ -10,7 +10,7 @@ from threading import Condition, Thread
 
 LISTEN = "bayeslink compiles"  # name of the threads that hear from them
 _LOOK = 0.2  # seconds; some systems cannot interrupt a thread that waits
-_CODE = "import sys; from bayeslink.kernels.others import compile_here; compile_here(sys.argv[1:])"
+_CODE = "import sys; from bayeslink.kernels import compile_here; compile_here(sys.argv[1:])"
 
 _ready = Condition()
 _processes: list[subprocess.Popen[bytes]] = []
@@ -86,14 +86,3 @@ def _forget() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
-
-
-def compile_here(modules: Sequence[str]) -> None:
-    """What such a process does: compile the kernels of each module, and say so."""
-    from bayeslink.kernels import compile_modules, lean
-
-    lean.use()
-    for module in modules:
-        compile_modules([module])
-        sys.stdout.write(f"{module}\n")
-        sys.stdout.flush()
