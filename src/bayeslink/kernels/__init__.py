@@ -24,8 +24,8 @@ from typing import Any
 
 import numba
 
-from bayeslink.kernels import others
 from bayeslink.kernels.others import abandon as abandon
+from bayeslink.kernels.others import start, wait_for
 from bayeslink.threads import interrupts_held
 
 
@@ -81,7 +81,7 @@ class Kernel:
 
         Where there is nowhere to write (a read-only install and no home), it is kept in memory.
         """
-        others.wait_for(self.function.__module__.rpartition(".")[2])
+        wait_for(self.function.__module__.rpartition(".")[2])
         with _LOCK:
             if self._compiled is None:
                 with interrupts_held(_CALLBACK), _own_cache() as cache:
@@ -126,7 +126,7 @@ def prepare(say: Callable[[str], None], progress: Callable[[str], None]) -> None
     def show(left: int) -> None:
         progress(f"compiling, once: {total - left} of {total} modules: {1 - left / total:.0%}")
 
-    others.start(_GROUPS, show, stamp.touch)
+    start(_GROUPS, show, stamp.touch)
 
 
 def _how_busy() -> str:
@@ -146,9 +146,9 @@ def compile_modules(names: Iterable[str]) -> None:
 
 def compile_here(modules: Iterable[str]) -> None:
     """What those other processes do: compile the kernels of each module, and say so."""
-    from bayeslink.kernels import lean
+    from bayeslink.kernels.lean import use
 
-    lean.use()
+    use()
     for module in modules:
         compile_modules([module])
         sys.stdout.write(f"{module}\n")
