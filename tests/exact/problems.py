@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache, cached_property
 
+import numba
 import numpy as np
 import pyarrow as pa
 from scipy.sparse import coo_array
@@ -23,6 +24,11 @@ from tests import oracles
 
 N_LEVELS = (2, 3)  # of the two fields of a Problem
 USED = np.array([[False, True, True, False], [False, True, True, True]])
+
+
+def callable_here(helper):
+    """A helper of the kernels with a way in from Python, which it has not of its own."""
+    return numba.njit(lambda *arguments: helper(*arguments))
 
 
 # --- given m and u -----------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import dataclasses
 import itertools
 from functools import cache, partial
 
-import numba
 import numpy as np
 import pytest
 
@@ -26,6 +25,7 @@ from tests.exact.problems import (
     Problem,
     TinyFiles,
     after_move,
+    callable_here,
     components,
     edges_of,
     move_weights,
@@ -37,11 +37,6 @@ from tests.oracles import matchings
 
 PRIORS = {"penalty": bl.Penalty(0.7), "overlap": bl.Overlap(1.5, 2.5)}
 LAST = 1 - 2.0**-53  # the largest uniform number
-
-
-def callable_here(helper):
-    """A helper of the kernels with a way in from Python, which it has not of its own."""
-    return numba.njit(lambda *arguments: helper(*arguments))
 
 
 balanced_move = callable_here(moves.balanced_move)

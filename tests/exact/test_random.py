@@ -6,8 +6,12 @@ import pytest
 from scipy import stats
 
 from bayeslink.kernels import random as kernels
-from bayeslink.kernels.random import log_gamma_variate, normal, start_stream, uniform
+from tests.exact.problems import callable_here
 
+start_stream, uniform, normal, log_gamma_variate, draw_log_dirichlet = (
+    callable_here(getattr(kernels, name))
+    for name in ("start_stream", "uniform", "normal", "log_gamma_variate", "draw_log_dirichlet")
+)
 ALARM = 1e-4  # p-value below which a distribution counts as wrong; seeds are fixed
 GOLDEN = int(kernels._GOLDEN)
 
@@ -98,7 +102,7 @@ def test_logs_of_dirichlet_numbers(alpha):
     parameters = np.where(used, np.concatenate([[0], alpha, [0]]), 0.0)
     out, rng = np.full(used.shape, gap), np.zeros(1, np.uint64)
     start_stream(rng, 3, 1, 4, 1)
-    kernels.draw_log_dirichlet(rng, parameters, used, out)
+    draw_log_dirichlet(rng, parameters, used, out)
     assert (out[~used] == gap).all()
     shares = np.exp(out[:, 1:-1])
     assert np.isfinite(out).all()
