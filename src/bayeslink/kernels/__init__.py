@@ -118,8 +118,8 @@ def prepare(say: Callable[[str], None], progress: Callable[[str], None]) -> None
     if stamp.exists():
         return
     say(
-        "first run on this machine: compiling for its processor, once. That takes 30 CPU seconds: "
-        f"15 to 20 seconds on two idle cores, longer on busy ones{_how_busy()}."
+        "first run on this machine: compiling for its processor, once. That takes 20 to 25 seconds "
+        f"on two idle cores, longer on busy ones{_how_busy()}."
     )
     total = sum(map(len, _GROUPS))
 
