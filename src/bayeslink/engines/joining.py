@@ -56,8 +56,8 @@ def find_above(
         )
     pieces, visited = [_nothing(problem)], []
     memory = tables.memory
-    fitting = MAX_IN_FILES if in_files else memory.most_listed(len(problem.fields))
-    most_listed = fitting if in_files else min(MAX_LISTED, fitting)
+    fitting = memory.most_listed(len(problem.fields))
+    most_listed = MAX_IN_FILES if in_files else min(MAX_LISTED, fitting)
 
     def use(found: Found) -> Found:
         a, b, levels = settle(found)
@@ -68,7 +68,7 @@ def find_above(
         found = _run(tables, problem, join, most or limit, threads, use)
         if sum(len(a) for (a, *_), _ in found) > limit:
             limit_is = "are listed"
-            if fitting < MAX_LISTED:
+            if most_listed == fitting:
                 limit_is = "fit into the memory budget (--memory)"
             raise TooManyPairsError(
                 f"more than {most_listed:,} pairs have a weight above {problem.threshold:.3g}, the "

@@ -166,10 +166,9 @@ class Tables:
         chosen = np.linspace(0, len(self.codes_a) - 1, min(len(self.codes_a), _ASKED)).astype(int)
         counts = np.zeros((self.n_fields, 256))
         for j in range(self.n_fields):
-            for row in self.codes_a[chosen, j]:
-                if row >= 0:
-                    levels = self.levels[self.indptr[row] : self.indptr[row + 1]]
-                    counts[j] += np.bincount(levels, minlength=256)
+            rows = [row for row in self.codes_a[chosen, j].tolist() if row >= 0]
+            beside = [self.levels[self.indptr[row] : self.indptr[row + 1]] for row in rows]
+            counts[j] = np.bincount(np.concatenate([self.levels[:0], *beside]), minlength=256)
         return counts / max(1, len(chosen))
 
     def beside(
@@ -179,6 +178,9 @@ class Tables:
         indptr, slots, levels = [np.zeros(1, np.int64)], [], []
         for j in range(self.n_fields):
             rows = self.indptr[self.first_row[j] : self.first_row[j + 1] + 1]
+            if not wanted[j].any():
+                indptr.append(np.repeat(indptr[-1][-1], len(rows) - 1))
+                continue
             for first, last in slices(len(rows) - 1, 1 << 14):
                 low, high = rows[first], rows[last]
                 kept = np.flatnonzero(wanted[j][self.levels[low:high]])

@@ -242,7 +242,7 @@ def _climb_all(
 ) -> list[Mode]:
     """Distinct modes, best first: those there are and those climbed to from the starts."""
     for parameters, theta in starts:
-        modes = _distinct([*modes, _at_rest(climb(problem, parameters, theta))])
+        modes = _distinct([*modes, climb(problem, parameters, theta)])
     return list(modes)
 
 
@@ -307,6 +307,7 @@ def _climb(problem: _Problem, parameters: Parameters, theta: float | None) -> Mo
         if settled:
             break
     assert mode is not None
+    mode = _at_rest(mode)
     if mode.converged:
         problem.passed.update(dict.fromkeys(way, mode))
     return mode
@@ -342,7 +343,7 @@ class _Climbs:
         if (found := next(self._found, None)) is not None:
             mode, listing = found
             problem.candidates.list_again(*listing)
-            return replace(mode, structure=problem.structure)
+            return _at_rest(replace(mode, structure=problem.structure))
         mode = _climb(problem, parameters, theta)
         self._journal.add((mode, problem.candidates.listing))
         return mode

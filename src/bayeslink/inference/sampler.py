@@ -109,6 +109,7 @@ def sample(
         return this.run(tune, draws, kept_every, report, checkpoints)
 
     if parts:
+        engine = getattr(blocks.pairs, "threads", 1)  # a number, or other machines
         wanted = Wanted(seed, tune, draws, kept_every, batch=max(1, draws // _BATCHES))
         links = [_start(blocks, layout, number, seed) for number in range(chains)]
         results = sample_parts(
@@ -117,14 +118,14 @@ def sample(
             blocks.structure.errors,
             [(linked, _parameters(blocks, layout, linked)) for linked in links],
             wanted,
-            getattr(blocks.pairs, "threads", None) or threads or os.cpu_count() or 1,
+            threads or os.cpu_count() or 1 if isinstance(engine, int) else engine,
             lambda done: progress(f"sampling: {done / (tune + draws):.0%}"),
         )
     else:
         # Compiled here, where Ctrl-C can stop it, not in threads.
         compile_modules(["sampling", "matchings"])
-        chain_numbers = [partial(chain, k) for k in range(chains)]
-        results = run_all(chain_numbers, threads or os.cpu_count() or 1)
+        tasks = [partial(chain, number) for number in range(chains)]
+        results = run_all(tasks, threads or os.cpu_count() or 1)
     return Posterior.of(
         blocks,
         prior,
