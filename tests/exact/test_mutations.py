@@ -86,8 +86,8 @@ BUGS = {
     "moves redrawn until one is accepted": bug(
         "kernels/sampling.py", SWEEPS,
         "    for _ in range((high - low + 3) // 4):\n",
-        "    before = of_row.copy()\n"
-        "    while (of_row == before).all():\n",
+        "    before = links.of_row.copy()\n"
+        "    while (links.of_row == before).all():\n",
     ),
     "number of links not restored after a rejection": bug(
         "kernels/moves.py", BALANCED,
@@ -112,10 +112,10 @@ BUGS = {
     ),
     "row barred from the column it has": bug(
         "kernels/sampling.py", POSTERIOR + "[penalty-False-1]",
-        "            of_column[edge_column[e]] = -1\n            n_links -= 1\n",
-        "            n_links -= 1\n",
-        "        so_far = 1.0\n",
-        "        so_far = 1.0\n        if e >= 0:\n            of_column[edge_column[e]] = -1\n",
+        "        of_column[edge_column[e]] = -1\n        n_links -= 1\n",
+        "        n_links -= 1\n",
+        "    so_far = 1.0\n",
+        "    so_far = 1.0\n    if e >= 0:\n        of_column[edge_column[e]] = -1\n",
     ),
     "two links of one record in a listed matching": bug(
         "kernels/matchings.py", LISTED, " and used_columns[s] & column == 0:", ":"

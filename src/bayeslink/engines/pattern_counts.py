@@ -257,7 +257,7 @@ def _count(
     threads: int | Workers,
 ) -> tuple[Ints, Ints]:
     """Codes and counts of the patterns in one join."""
-    from bayeslink.kernels.search import count_patterns
+    from bayeslink.kernels.patterns import count_patterns
 
     count_patterns.compile()  # here, not in threads: see `threads`
     flags = np.isin(np.arange(len(parts)), list(compared))
@@ -378,7 +378,7 @@ def _sampled(
     levels_of: LevelsOf | None = None,
 ) -> Patterns:
     """Pairs that may matter counted, the others estimated from a random sample."""
-    from bayeslink.kernels.search import sample_patterns
+    from bayeslink.kernels.patterns import sample_patterns
 
     sample_patterns.compile()  # here, not in threads
     n_pairs = tables.scope.n_pairs

@@ -175,21 +175,20 @@ class Tables:
         self, wanted: NDArray[np.bool_]
     ) -> tuple[Ints, NDArray[np.int32], NDArray[np.uint8]]:
         """The CSR table of levels, but only those wanted of [field, level]."""
-        indptr, slots, levels = [np.zeros(1, np.int64)], [], []
+        lengths, slots, levels = [np.zeros(1, np.int64)], [], []
         for j in range(self.n_fields):
             rows = self.indptr[self.first_row[j] : self.first_row[j + 1] + 1]
             if not wanted[j].any():
-                indptr.append(np.repeat(indptr[-1][-1], len(rows) - 1))
+                lengths.append(np.zeros(len(rows) - 1, np.int64))
                 continue
             for first, last in slices(len(rows) - 1, 1 << 14):
                 low, high = rows[first], rows[last]
                 kept = np.flatnonzero(wanted[j][self.levels[low:high]])
-                ends = np.searchsorted(kept, rows[first + 1 : last + 1] - low)
-                indptr.append(indptr[-1][-1] + ends)
+                lengths.append(np.diff(np.searchsorted(kept, rows[first : last + 1] - low)))
                 slots.append(self.slots[low:high][kept])
                 levels.append(self.levels[low:high][kept])
         return (
-            np.concatenate(indptr),
+            np.cumsum(np.concatenate(lengths)),
             self.memory.concatenate(slots, np.int32),
             self.memory.concatenate(levels, np.uint8),
         )

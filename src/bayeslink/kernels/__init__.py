@@ -41,6 +41,7 @@ MODULES = (
     "tables",
     "scan",
     "search",
+    "patterns",
     "matching",
     "matchings",
     "components",
@@ -50,7 +51,7 @@ MODULES = (
 # What other processes compile, in the order in which a linkage needs it. It needs `sampling` last,
 # which alone takes a third of the time.
 _GROUPS = (
-    ("texts", "distances", "tables", "scan", "search", "components"),
+    ("texts", "distances", "tables", "scan", "search", "patterns", "components"),
     ("matching", "error_counts", "matchings", "sampling"),
 )
 _CALLBACK = "_raw_object_cache"  # how the names of functions begin that LLVM calls

@@ -9,27 +9,29 @@ from numba import types
 
 from bayeslink.kernels import helper, kernel
 from bayeslink.kernels.matchings import LONGEST, joint_weights
-from bayeslink.kernels.moves import balanced_move, row_chances
+from bayeslink.kernels.moves import row_chances
 from bayeslink.kernels.random import start_stream, uniform
 from bayeslink.kernels.sampling import (
-    _GRAPH,
-    _KINDS,
-    _LINKS,
-    _MODEL,
-    _STATE,
-    _VECTORS,
+    GRAPH_TYPE,
+    LINKS_TYPE,
+    MODEL_TYPE,
+    STATE_TYPE,
+    TYPES,
+    VECTORS_TYPE,
     draw_listed,
     draw_parameters,
+    draw_row,
     log_density,
+    make_moves,
     most_weights,
     weigh,
 )
 
 SINGLES = 4096  # single-pair blocks that share a stream of random numbers
-_F8, _I8 = _KINDS["f8"], _KINDS["i8"]
+_F8, _I8 = TYPES["f8"], TYPES["i8"]
 
 
-@kernel(types.Tuple((_F8, _F8))(_MODEL, _VECTORS, _STATE), rare=True)
+@kernel(types.Tuple((_F8, _F8))(MODEL_TYPE, VECTORS_TYPE, STATE_TYPE), rare=True)
 def odds_of(model, vectors, state):
     """Odds of each pattern, and their square roots."""
     n = len(vectors.levels)
@@ -40,7 +42,8 @@ def odds_of(model, vectors, state):
 
 
 @kernel(
-    types.float64(types.int64, types.int64, types.int64, _MODEL, _VECTORS, _I8, _STATE), rare=True
+    types.float64(types.int64, types.int64, types.int64, MODEL_TYPE, VECTORS_TYPE, _I8, STATE_TYPE),
+    rare=True,
 )
 def next_parameters(seed, chain, sweep, model, vectors, counts, state):
     """Draw m and u given the links by pattern; returns the log density of both and the data."""
@@ -49,45 +52,6 @@ def next_parameters(seed, chain, sweep, model, vectors, counts, state):
     rng = np.zeros(1, np.uint64)
     draw_parameters(model, vectors, counts, levels, shape, (seed, chain, sweep), rng, state)
     return log_density(model, vectors, counts, levels, state, constants)
-
-
-@helper
-def draw_rows(backwards, low, high, graph, links, odds, step_cost, n_links, rng, weights):
-    """A draw of every row of a large block, in either order. Returns the number of links."""
-    of_row, of_column = links.of_row, links.of_column
-    for i in range(high - low):
-        row = high - 1 - i if backwards else low + i
-        e = of_row[row]
-        if e >= 0:
-            of_column[graph.edge_column[e]] = -1
-            n_links -= 1
-        total = row_chances(
-            row, graph.row_start, graph.edge_column, graph.edge_pattern, odds, step_cost, n_links,
-            of_column, weights
-        )  # fmt: skip
-        threshold = uniform(rng) * total
-        so_far = 1.0
-        of_row[row] = -1
-        for e in range(graph.row_start[row], graph.row_start[row + 1]):
-            weight = weights[e - graph.row_start[row]]
-            if so_far <= threshold and threshold < so_far + weight:
-                of_row[row] = e
-                of_column[graph.edge_column[e]] = e
-                n_links += 1
-            so_far += weight
-    return n_links
-
-
-@helper
-def make_moves(low, high, graph, links, root, step_cost, n_links, rng, weights):
-    """Balanced moves in a large block. Returns the number of links."""
-    for _ in range((high - low + 3) // 4):
-        row = low + np.int64(uniform(rng) * (high - low))
-        n_links = balanced_move(
-            row, uniform(rng), uniform(rng), graph.row_start, graph.edge_row, graph.edge_column,
-            graph.edge_pattern, root, step_cost, n_links, links.of_row, links.of_column, weights
-        )  # fmt: skip
-    return n_links
 
 
 @helper
@@ -103,15 +67,19 @@ def draw_large(k, graph, links, odds, root, step_cost, rng, weights):
     backwards = uniform(rng) < 0.5
     if not backwards:
         n_links = make_moves(low, high, graph, links, root, step_cost, n_links, rng, weights)
-    n_links = draw_rows(backwards, low, high, graph, links, odds, step_cost, n_links, rng, weights)
+    for i in range(high - low):
+        row = high - 1 - i if backwards else low + i
+        n_links = draw_row(
+            row, graph, links, odds, step_cost, n_links, rng, weights, weights, False
+        )
     if backwards:
         make_moves(low, high, graph, links, root, step_cost, n_links, rng, weights)
 
 
 @kernel(
     types.void(
-        types.int64, types.int64, types.int64, types.int64, _GRAPH, _F8, _F8, types.float64,
-        _LINKS, _I8,
+        types.int64, types.int64, types.int64, types.int64, GRAPH_TYPE, _F8, _F8, types.float64,
+        LINKS_TYPE, _I8,
     ),
     rare=True,
 )  # fmt: skip
@@ -151,7 +119,7 @@ def sweep_part(seed, chain, sweep, stream, graph, odds, root, cost, links, count
         counts[graph.edge_pattern[e]] += linked[e]
 
 
-@kernel(types.void(_GRAPH, _LINKS, _F8, _F8, types.int64, _F8), rare=True)
+@kernel(types.void(GRAPH_TYPE, LINKS_TYPE, _F8, _F8, types.int64, _F8), rare=True)
 def expect_part(graph, links, odds, step_cost, n_links, expected):
     """Probability of each edge given the links elsewhere, of which there are n_links in all."""
     weights = np.empty(most_weights(graph))

@@ -140,7 +140,7 @@ class Output(NamedTuple):
     batch_length: int
 
 
-_KINDS = {
+TYPES = {
     "u1": types.Array(types.uint8, 2, "C"),
     "i4": types.Array(types.int32, 1, "C"),
     "i4.": types.Array(types.int32, 2, "C"),
@@ -157,13 +157,13 @@ _KINDS = {
 
 
 def _typed(kind, *members):
-    return types.BaseTuple.from_types([_KINDS[member] for member in members], kind)
+    return types.BaseTuple.from_types([TYPES[member] for member in members], kind)
 
 
-_VECTORS = _typed(Vectors, "u1", "i8", "i8", "i8", "f8", "b1.")
-_GRAPH = _typed(Graph, "i4", "int", "i8", "i4", "i4", "i4", "i8", "i8", "i4", "i4")
-_LINKS = _typed(Links, "b1", "i8", "i4", "i4")
-_MODEL = _typed(
+VECTORS_TYPE = _typed(Vectors, "u1", "i8", "i8", "i8", "f8", "b1.")
+GRAPH_TYPE = _typed(Graph, "i4", "int", "i8", "i4", "i4", "i4", "i8", "i8", "i4", "i4")
+LINKS_TYPE = _typed(Links, "b1", "i8", "i4", "i4")
+MODEL_TYPE = _typed(
     Model,
     "f8.",
     "f8.",
@@ -179,7 +179,7 @@ _MODEL = _typed(
     "float",
     "float",
 )
-_STATE = _typed(State, "f8.", "f8.", "f8.", "f8", "f8.")
+STATE_TYPE = _typed(State, "f8.", "f8.", "f8.", "f8", "f8.")
 _FAR = _typed(Far, "i4.", "i4", "f8", "int")
 _LOOSE = _typed(Loose, "i8.", "f8", "i8")
 _UNLISTED = types.BaseTuple.from_types(
@@ -280,39 +280,55 @@ def draw_listed(k, graph, links, odds, step_cost, n_links, rng, weights, expecte
 
 
 @helper
-def sweep_large(k, graph, links, odds, root, step_cost, n_links, rng, weights, expected, recording):
-    """A large block: balanced moves, then a draw of every row. Returns the number of links."""
-    row_start, edge_row, edge_column = graph.row_start, graph.edge_row, graph.edge_column
-    of_row, of_column = links.of_row, links.of_column
-    low, high = graph.large_start[k], graph.large_start[k + 1]
+def make_moves(low, high, graph, links, root, step_cost, n_links, rng, weights):
+    """Balanced moves among rows low … high of a large block. Returns the number of links."""
     for _ in range((high - low + 3) // 4):
         row = low + np.int64(uniform(rng) * (high - low))
         n_links = balanced_move(
-            row, uniform(rng), uniform(rng), row_start, edge_row, edge_column,
-            graph.edge_pattern, root, step_cost, n_links, of_row, of_column, weights
+            row, uniform(rng), uniform(rng), graph.row_start, graph.edge_row, graph.edge_column,
+            graph.edge_pattern, root, step_cost, n_links, links.of_row, links.of_column, weights
         )  # fmt: skip
+    return n_links
+
+
+@helper
+def draw_row(row, graph, links, odds, step_cost, n_links, rng, weights, expected, recording):
+    """A draw of the link of a row of a large block. Returns the number of links."""
+    row_start, edge_column = graph.row_start, graph.edge_column
+    of_row, of_column = links.of_row, links.of_column
+    e = of_row[row]
+    if e >= 0:
+        of_column[edge_column[e]] = -1
+        n_links -= 1
+    total = row_chances(
+        row, row_start, edge_column, graph.edge_pattern, odds, step_cost, n_links,
+        of_column, weights
+    )  # fmt: skip
+    threshold = uniform(rng) * total
+    so_far = 1.0
+    of_row[row] = -1
+    for e in range(row_start[row], row_start[row + 1]):
+        weight = weights[e - row_start[row]]
+        links.linked[e] = so_far <= threshold and threshold < so_far + weight
+        so_far += weight
+        if links.linked[e]:
+            of_row[row] = e
+            of_column[edge_column[e]] = e
+            n_links += 1
+        if recording:
+            expected[e] = weight / total
+    return n_links
+
+
+@helper
+def sweep_large(k, graph, links, odds, root, step_cost, n_links, rng, weights, expected, recording):
+    """A large block: balanced moves, then a draw of every row. Returns the number of links."""
+    low, high = graph.large_start[k], graph.large_start[k + 1]
+    n_links = make_moves(low, high, graph, links, root, step_cost, n_links, rng, weights)
     for row in range(low, high):
-        e = of_row[row]
-        if e >= 0:
-            of_column[edge_column[e]] = -1
-            n_links -= 1
-        total = row_chances(
-            row, row_start, edge_column, graph.edge_pattern, odds, step_cost, n_links,
-            of_column, weights
-        )  # fmt: skip
-        threshold = uniform(rng) * total
-        so_far = 1.0
-        of_row[row] = -1
-        for e in range(row_start[row], row_start[row + 1]):
-            weight = weights[e - row_start[row]]
-            links.linked[e] = so_far <= threshold and threshold < so_far + weight
-            so_far += weight
-            if links.linked[e]:
-                of_row[row] = e
-                of_column[edge_column[e]] = e
-                n_links += 1
-            if recording:
-                expected[e] = weight / total
+        n_links = draw_row(
+            row, graph, links, odds, step_cost, n_links, rng, weights, expected, recording
+        )
     return n_links
 
 
@@ -494,8 +510,9 @@ def record(draw, out, n_links, density, used, log_m, log_u, expected):
 
 @kernel(
     types.int64(
-        types.int64, types.int64, types.int64, types.int64, types.int64, _VECTORS, _GRAPH, _MODEL,
-        _PRIOR, _STATE, _KINDS["i8"], _LINKS, _UNLISTED, _FAR, types.int64, _OUTPUT,
+        types.int64, types.int64, types.int64, types.int64, types.int64, VECTORS_TYPE, GRAPH_TYPE,
+        MODEL_TYPE, _PRIOR, STATE_TYPE, TYPES["i8"], LINKS_TYPE, _UNLISTED, _FAR, types.int64,
+        _OUTPUT,
     )
 )  # fmt: skip
 def run_sweeps(
