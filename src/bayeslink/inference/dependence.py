@@ -83,11 +83,10 @@ class Tree:
 INDEPENDENT_FIELDS = Tree()
 
 
-def learn_tree(
-    pairs: PairSource, linked: Pairs, weights: Floats, rivals: tuple[Floats, Floats],
-    theta: float, others: Ints
-) -> Tree:  # fmt: skip
-    """The tree, from the other pairs of records whose link is certain.
+def certain_links(
+    pairs: PairSource, linked: Pairs, weights: Floats, rivals: tuple[Floats, Floats], theta: float
+) -> Pairs:
+    """The links of a fit that are certain, or as many of them as there is time to learn from.
 
     Parameters
     ----------
@@ -95,27 +94,32 @@ def learn_tree(
         The links of a fit, and their weights.
     rivals
         The best weight of another pair of each record of A and of B; −∞ where it is below θ − 1.
-    others
-        Level counts of all pairs but the links.
     """
     best = np.maximum(rivals[0][linked.a], rivals[1][linked.b])
     certain = np.flatnonzero((weights > theta + ABOVE) & (weights > best + LEAD))
-    if len(certain) < FEWEST or len(pairs.fields) < 2:
-        return Tree(n_certain=len(certain))
     most = max(_RECORDS, int(_PAIRS / max(1, pairs.n_b)))
     if len(certain) > most:  # those chosen do not depend on the order of rows
         certain = certain[np.argsort(mix64(pairs.tie_keys[0][linked.a[certain]]))[:most]]
-    chosen = linked.take(certain)
-    found = pairs.pattern_counts(rows=chosen.a.astype(np.int64))
+    return linked.take(certain)
+
+
+def learn_tree(pairs: PairSource, certain: Pairs, others: Ints) -> Tree:
+    """The tree, from the other pairs of records whose link is certain.
+
+    `others` are the level counts of all pairs but the links.
+    """
+    if len(certain) < FEWEST or len(pairs.fields) < 2:
+        return Tree(n_certain=len(certain))
+    found = pairs.pattern_counts(rows=certain.a.astype(np.int64))
     tables = two_way(found.levels, found.counts, pairs.fields)
-    tables -= two_way(chosen.levels, np.ones(len(chosen), np.int64), pairs.fields)
+    tables -= two_way(certain.levels, np.ones(len(certain), np.int64), pairs.fields)
     tables = np.maximum(tables, 0)
     margins = [_margin(others[j], f.n_levels) for j, f in enumerate(pairs.fields)]
     grown = _grow(tables, margins, pairs.fields)
     return Tree(
         tuple(grown),
         len(certain),
-        int(found.counts.sum()) - len(chosen),
+        int(found.counts.sum()) - len(certain),
         tuple(_together(tables, margins, grown, pairs.fields)),
     )
 

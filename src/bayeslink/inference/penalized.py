@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bayeslink.errors import FitError, SettingsError
 from bayeslink.inference.assignment import Assignment, assign
-from bayeslink.inference.dependence import Tree, learn_tree
+from bayeslink.inference.dependence import certain_links, learn_tree
 from bayeslink.inference.model import ByField, Parameters, other_counts, proportions
 from bayeslink.inference.priors import LinkCountPrior, LinkPrior, Overlap, Penalty
 from bayeslink.inference.rivals import Rivals, expected_above, expected_by_weight
@@ -400,19 +400,21 @@ def _learn_structure(problem: _Problem, mode: Mode, climb: Climb) -> tuple[_Prob
     A record with a rival from its own household is certain only once it is known that households
     agree together: so that is learned in a few rounds.
     """
-    tree = _learn_tree(problem, mode)
-    while True:
+    certain, n_before = _certain(problem, mode), -1
+    while len(certain) > n_before:
+        n_before = len(certain)
+        counts = problem.structure.all_counts
+        others = other_counts(counts, count_levels(mode.linked.levels, counts.shape[1]))
+        tree = learn_tree(problem.pairs, certain, others)
         structure = problem.structure.dependent(problem.pairs.fields, tree)
         problem = replace(problem, structure=structure, passed={})
         mode = climb(problem, problem.structure.mode(mode.linked), mode.theta)
-        more = _learn_tree(problem, mode)
-        if more.n_certain <= tree.n_certain:
-            return problem, mode
-        tree = more
+        certain = _certain(problem, mode)
+    return problem, mode
 
 
-def _learn_tree(problem: _Problem, mode: Mode) -> Tree:
-    """How fields depend on each other among non-links, from the links that are certain."""
+def _certain(problem: _Problem, mode: Mode) -> Pairs:
+    """The links of a mode that are certain."""
     pairs, n_b = problem.pairs, problem.pairs.n_b
     listed, w = problem.candidates.above(mode.parameters, mode.theta - 1.0)
     linked = np.isin(listed.numbered(n_b), mode.linked.numbered(n_b), assume_unique=True)
@@ -421,10 +423,8 @@ def _learn_tree(problem: _Problem, mode: Mode) -> Tree:
         rivals = np.full(n, -np.inf)
         np.maximum.at(rivals, rows[~linked], w[~linked])
         best.append(rivals)
-    counts = problem.structure.all_counts
-    others = other_counts(counts, count_levels(mode.linked.levels, counts.shape[1]))
     weights = mode.weight_of(mode.linked.levels)
-    return learn_tree(pairs, mode.linked, weights, (best[0], best[1]), mode.theta, others)
+    return certain_links(pairs, mode.linked, weights, (best[0], best[1]), mode.theta)
 
 
 def _distinct(modes: Sequence[Mode]) -> list[Mode]:

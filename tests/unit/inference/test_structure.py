@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 import bayeslink as bl
 from bayeslink.errors import SettingsError
 from bayeslink.inference import bounds, dependence
-from bayeslink.inference.dependence import Tree, learn_tree, two_way
+from bayeslink.inference.dependence import Tree, certain_links, learn_tree, two_way
 from bayeslink.inference.error_counts import (
     ErrorLaw,
     ErrorPriors,
@@ -169,7 +169,8 @@ class Source:
         others = np.array([np.bincount(column, minlength=3) for column in flat.T])
         none = np.full(self.n_a, -np.inf), np.full(self.n_b, -np.inf)
         weights = np.full(self.n_a, lead)
-        return learn_tree(self, linked, weights, none, 2.0, others)
+        certain = certain_links(self, linked, weights, none, 2.0)
+        return learn_tree(self, certain, others)
 
 
 def test_a_dependence_is_found_with_its_law():
