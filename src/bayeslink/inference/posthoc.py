@@ -32,9 +32,13 @@ from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource
 MAX_PAIRS = 2500
 PAIRS_A_RECORD = 0.5
 # Pairs that are listed, candidates or not: all if they are no more than so many, or so many for
-# each record.
+# each record. Fewer, but enough for the candidates, if so small a share of the links is to be
+# expected among the others: those link and unlink by proposals, which mix slowly if they are many.
 LISTED = 300_000
 LISTED_A_RECORD = 3
+LEAST_LISTED = 30_000
+LEAST_LISTED_A_RECORD = 1
+UNLISTED = 0.0003
 STEP = 2.5  # pairs are listed down to θ − STEP at least
 # Pairs that the fit could link at a cost of less than CEILING in its objective are candidates,
 # whatever the budget.
@@ -304,13 +308,18 @@ def _list_pairs(pairs: PairSource, fit: Mode, w0: float | None) -> tuple[float, 
     All of them where they are few. Else the floor follows from how many pairs would weigh how much
     if fields were independent, and is raised while there turn out to be far more.
     """
-    most = max(LISTED, LISTED_A_RECORD * (pairs.n_a + pairs.n_b))
+    n_records = pairs.n_a + pairs.n_b
+    most = max(LISTED, LISTED_A_RECORD * n_records)
     highest = fit.theta - STEP if w0 is None else w0
     floor = -math.inf
     if pairs.n_pairs > most:
         w, n = expected_by_weight(pairs, fit.parameters)
-        above = np.cumsum(n[::-1])[::-1]
-        floor = min(highest, float(w[above > most].max(initial=-math.inf)))
+        n_above = np.cumsum(n[::-1])[::-1]
+        links_below = np.cumsum(n * np.exp(np.minimum(w - fit.theta, 0.0)))
+        enough = max(LEAST_LISTED, LEAST_LISTED_A_RECORD * n_records)
+        left_out = (n_above > enough) & (links_below < UNLISTED * fit.n_links)
+        floor = float(w[left_out | (n_above > most)].max(initial=-math.inf))
+        floor = min(highest, floor)
     while True:
         try:
             in_files = w0 is None or floor < w0

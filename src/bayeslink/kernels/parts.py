@@ -112,8 +112,8 @@ def sweep_part(seed, chain, sweep, stream, graph, odds, root, cost, links, count
         start_stream(rng, seed, chain, sweep, stream + k)
         draw_large(k, graph, links, odds, root, step_cost, rng, weights)
     for row in range(n_rows):
-        if links.of_row[row] >= 0:
-            linked[links.of_row[row]] = True
+        for e in range(graph.row_start[row], graph.row_start[row + 1]):
+            linked[e] = e == links.of_row[row]
     counts[:] = 0
     for e in range(len(linked)):
         counts[graph.edge_pattern[e]] += linked[e]
