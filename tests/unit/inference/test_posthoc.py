@@ -221,6 +221,26 @@ def test_no_more_pairs_are_listed_than_a_few_a_record(case, monkeypatch):
         assert low | set(listed(blocks)) == case.above(floor)
 
 
+def test_what_is_not_listed_holds_a_small_share_of_the_links(monkeypatch):
+    """As all pairs have it, not as the rule foresees it; and the share is what decides."""
+    both = bl.simulate(700, seed=2)
+    names = [bl.levenshtein(name) for name in ("gname", "fname")]
+    fields = [*names, bl.date("dob"), bl.exact("sex"), bl.exact("occup"), bl.exact("postcode")]
+    pairs = bl.compare(both.a, both.b, fields)
+    fit = bl.fit_penalized(pairs)
+    weights = fit.parameters.weight_of(pairs.pairs_above(fit.parameters.bound, -math.inf).levels)
+    assert len(weights) == 700 * 700
+    monkeypatch.setattr(posthoc, "LEAST_LISTED", 0)
+    floors = []
+    for share in (0.01, 0.0003):
+        monkeypatch.setattr(posthoc, "UNLISTED", share)
+        floors.append(bl.posthoc_blocks(pairs, fit).listed_to)
+        below = weights[weights <= floors[-1]]
+        assert 0 < np.exp(below - fit.theta).sum() < 2 * share * fit.n_links
+        assert len(weights) - len(below) < posthoc.LISTED / 2
+    assert floors[1] < floors[0]
+
+
 def test_pairs_nearly_as_good_as_the_fit_stay_in_whatever_the_budget(case):
     theta = 2.0
     a, b = np.array(sorted(case.above(theta)), np.int32).T
