@@ -137,6 +137,7 @@ def posthoc_blocks(
     max_records: int | None = None,
     links: Any = None,
     nonlinks: Any = None,
+    restricted: bool = False,
 ) -> Blocks:
     """Group the pairs with weight above w0 into post-hoc blocks (Algorithm 1).
 
@@ -152,10 +153,13 @@ def posthoc_blocks(
     links, nonlinks
         Pairs (id_a, id_b) known to be links and non-links, from clerical review for example. They
         hold with probability one.
+    restricted
+        Whether only candidates will be sampled. Then fewer pairs are listed besides.
     """
     _check_threshold(w0, max_pairs, max_records)
     known, barred = known_pairs(pairs, links, nonlinks)
-    floor, listed, w = _list_pairs(pairs, fit, w0)
+    a_record = LEAST_LISTED_A_RECORD if restricted else LISTED_A_RECORD
+    floor, listed, w = _list_pairs(pairs, fit, w0, a_record)
     listed, w = _without_known(listed, w, known, barred)
     if w0 is None:
         keep, w0, why = _choose_w0(pairs, fit, listed, w, max_pairs, max_records)
@@ -302,14 +306,17 @@ def _components(candidates: Pairs, n_a: int, n_b: int) -> tuple[Ints, int]:
     return block.astype(np.int64), len(present)
 
 
-def _list_pairs(pairs: PairSource, fit: Mode, w0: float | None) -> tuple[float, Pairs, Floats]:
+def _list_pairs(
+    pairs: PairSource, fit: Mode, w0: float | None, a_record: float
+) -> tuple[float, Pairs, Floats]:
     """A floor, the pairs above it and their weights: as many as are worth listing.
 
-    All of them where they are few. Else the floor follows from how many pairs would weigh how much
-    if fields were independent, and is raised while there turn out to be far more.
+    All of them where they are few, or so few a record. Else the floor follows from how many pairs
+    would weigh how much if fields were independent, and is raised while there turn out to be far
+    more.
     """
     n_records = pairs.n_a + pairs.n_b
-    most = max(LISTED, LISTED_A_RECORD * n_records)
+    most = max(LISTED, a_record * n_records)
     highest = fit.theta - STEP if w0 is None else w0
     floor = -math.inf
     if pairs.n_pairs > most:
