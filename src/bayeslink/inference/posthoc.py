@@ -307,16 +307,15 @@ def _components(candidates: Pairs, n_a: int, n_b: int) -> tuple[Ints, int]:
 
 
 def _list_pairs(
-    pairs: PairSource, fit: Mode, w0: float | None, a_record: float
+    pairs: PairSource, fit: Mode, w0: float | None, a_record: int
 ) -> tuple[float, Pairs, Floats]:
     """A floor, the pairs above it and their weights: as many as are worth listing.
 
     All of them where they are few, or so few a record. Else the floor follows from how many pairs
-    would weigh how much if fields were independent, and is raised while there turn out to be far
-    more.
+    would weigh how much if fields were independent, and is raised if there turn out to be far more.
     """
     n_records = pairs.n_a + pairs.n_b
-    most = max(LISTED, a_record * n_records)
+    most = int(max(LISTED, a_record * n_records))
     highest = fit.theta - STEP if w0 is None else w0
     floor = -math.inf
     if pairs.n_pairs > most:
@@ -331,14 +330,17 @@ def _list_pairs(
         try:
             in_files = w0 is None or floor < w0
             listed, w = pairs_above(pairs, fit.parameters, floor, in_files=in_files)
+            break
         except TooManyPairsError:
             if floor >= highest:
                 raise
-        else:
-            if len(listed) <= 2 * most or floor >= highest:
-                return floor, listed, w
         floor = max(floor, float(fit.parameters.bound.min(1).sum()))  # where it is −∞
         floor = highest if highest - floor < STEP else (floor + highest) / 2
+    if len(listed) > 2 * most and floor < highest:
+        floor = min(highest, float(np.partition(w, -most)[-most]))
+        keep = np.flatnonzero(w > floor)
+        listed, w = listed.take(keep), w[keep]
+    return floor, listed, w
 
 
 def _choose_w0(

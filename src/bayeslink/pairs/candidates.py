@@ -65,11 +65,14 @@ class Candidates:
 
     def above(self, weighing: Weighing, threshold: float) -> tuple[Pairs, Floats]:
         """Every pair whose weight exceeds `threshold`, and the weights."""
-        pairs = self._pairs
-        if pairs is None or not self._covers(weighing, threshold):
+        if not self._covers(weighing, threshold):
             self._pairs = None  # the old list makes room for the new one
             self._vector = np.zeros(0, np.int32)
-            self._keep(pairs := self._list(weighing, threshold))
+            self._keep(self._list(weighing, threshold))
+        elif self._pairs is None:
+            self._keep(self.source.pairs_above(self._bound, self._listed_to))
+        pairs = self._pairs
+        assert pairs is not None
         w = weighing.weight_of(self._vectors)
         keep = np.flatnonzero((w > threshold)[self._vector])
         return pairs.take(keep), w[self._vector[keep]]
@@ -80,12 +83,11 @@ class Candidates:
         return self._bound, self._listed_to, self.slack
 
     def list_again(self, bound: Floats, listed_to: float, slack: float) -> None:
-        """Be as when `listing` told this, unless it is so."""
+        """Be as when `listing` told this; the pairs are searched for once they are asked for."""
         if not np.array_equal(bound, self._bound) or listed_to != self._listed_to:
             self.searches += 1
             self._pairs = None
             self._bound, self._listed_to, self.slack = bound, listed_to, slack
-            self._keep(self.source.pairs_above(bound, listed_to))
 
     def _keep(self, pairs: Pairs) -> None:
         self._pairs = pairs
@@ -116,6 +118,8 @@ class Candidates:
         self.slack = self.slack / 2 if self.slack > 0.2 else 0.0
 
     def _covers(self, weighing: Weighing, threshold: float) -> bool:
+        if self._listed_to == np.inf:  # nothing has been listed
+            return False
         bound = weighing.bound
         change = [(bound - self._bound)[j, : k + 1].max() for j, k in enumerate(self._n_levels)]
         if self._listed_to + sum(change) <= threshold:

@@ -14,6 +14,7 @@ from bayeslink.inference.assignment import assign
 from bayeslink.inference.model import Parameters
 from bayeslink.inference.posthoc import CEILING, MAX_PAIRS, STEP
 from bayeslink.inference.rivals import expected_by_weight
+from bayeslink.pairs.candidates import pairs_above
 from bayeslink.pairs.source import Pairs
 from tests import oracles
 
@@ -239,6 +240,26 @@ def test_what_is_not_listed_holds_a_small_share_of_the_links(monkeypatch):
         assert 0 < np.exp(below - fit.theta).sum() < 2 * share * fit.n_links
         assert len(weights) - len(below) < posthoc.LISTED / 2
     assert floors[1] < floors[0]
+
+
+def test_a_list_that_turns_out_too_long_is_cut_and_not_searched_for_again(case, monkeypatch):
+    monkeypatch.setattr(posthoc, "LISTED", 50)
+    monkeypatch.setattr(posthoc, "LISTED_A_RECORD", 0)
+    w, n = expected_by_weight(case.pairs, case.fit.parameters)
+    monkeypatch.setattr(posthoc, "expected_by_weight", lambda *_: (w, n / 20))
+    searches = []
+
+    def counted(*given, **options):
+        searches.append(given)
+        return pairs_above(*given, **options)
+
+    monkeypatch.setattr(posthoc, "pairs_above", counted)
+    blocks = case.blocks(theta=14.0, max_pairs=5)
+    low = set(zip(blocks.low.a.tolist(), blocks.low.b.tolist(), strict=True))
+    assert len(searches) == 1
+    assert len(case.above(searches[0][2])) > 100
+    assert low | set(listed(blocks)) == case.above(blocks.listed_to)
+    assert 0 < len(low) <= 50
 
 
 def test_pairs_nearly_as_good_as_the_fit_stay_in_whatever_the_budget(case):
