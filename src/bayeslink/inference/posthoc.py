@@ -31,13 +31,11 @@ from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource
 # size alone is no reason to leave a pair out.
 MAX_PAIRS = 2500
 PAIRS_A_RECORD = 0.5
-# Pairs that are listed, candidates or not: all if they are no more than so many, or so many for
-# each record. Fewer, but enough for the candidates, if so small a share of the links is to be
-# expected among the others: those link and unlink by proposals, which mix slowly if they are many.
-LISTED = 300_000
-LISTED_A_RECORD = 3
-LEAST_LISTED = 30_000
-LEAST_LISTED_A_RECORD = 1
+# Pairs that are listed, candidates or not: all if they are no more than LISTED, or so many for each
+# record. Down to LEAST_LISTED if so small a share of the links is to be expected among the others:
+# those link and unlink by proposals, which mix slowly if they are many.
+LISTED, LEAST_LISTED = 300_000, 30_000
+LISTED_A_RECORD = 1
 UNLISTED = 0.0003
 STEP = 2.5  # pairs are listed down to θ − STEP at least
 # Pairs that the fit could link at a cost of less than CEILING in its objective are candidates,
@@ -137,7 +135,6 @@ def posthoc_blocks(
     max_records: int | None = None,
     links: Any = None,
     nonlinks: Any = None,
-    restricted: bool = False,
 ) -> Blocks:
     """Group the pairs with weight above w0 into post-hoc blocks (Algorithm 1).
 
@@ -153,13 +150,10 @@ def posthoc_blocks(
     links, nonlinks
         Pairs (id_a, id_b) known to be links and non-links, from clerical review for example. They
         hold with probability one.
-    restricted
-        Whether only candidates will be sampled. Then fewer pairs are listed besides.
     """
     _check_threshold(w0, max_pairs, max_records)
     known, barred = known_pairs(pairs, links, nonlinks)
-    a_record = LEAST_LISTED_A_RECORD if restricted else LISTED_A_RECORD
-    floor, listed, w = _list_pairs(pairs, fit, w0, a_record)
+    floor, listed, w = _list_pairs(pairs, fit, w0)
     listed, w = _without_known(listed, w, known, barred)
     if w0 is None:
         keep, w0, why = _choose_w0(pairs, fit, listed, w, max_pairs, max_records)
@@ -306,24 +300,21 @@ def _components(candidates: Pairs, n_a: int, n_b: int) -> tuple[Ints, int]:
     return block.astype(np.int64), len(present)
 
 
-def _list_pairs(
-    pairs: PairSource, fit: Mode, w0: float | None, a_record: int
-) -> tuple[float, Pairs, Floats]:
+def _list_pairs(pairs: PairSource, fit: Mode, w0: float | None) -> tuple[float, Pairs, Floats]:
     """A floor, the pairs above it and their weights: as many as are worth listing.
 
-    All of them where they are few, or so few a record. Else the floor follows from how many pairs
-    would weigh how much if fields were independent, and is raised if there turn out to be far more.
+    All of them where they are few. Else the floor follows from how many pairs would weigh how much
+    if fields were independent, and is raised if there turn out to be far more.
     """
-    n_records = pairs.n_a + pairs.n_b
-    most = int(max(LISTED, a_record * n_records))
+    a_record = int(LISTED_A_RECORD * (pairs.n_a + pairs.n_b))
+    most = max(LISTED, a_record)
     highest = fit.theta - STEP if w0 is None else w0
     floor = -math.inf
     if pairs.n_pairs > most:
         w, n = expected_by_weight(pairs, fit.parameters)
         n_above = np.cumsum(n[::-1])[::-1]
         links_below = np.cumsum(n * np.exp(np.minimum(w - fit.theta, 0.0)))
-        enough = max(LEAST_LISTED, LEAST_LISTED_A_RECORD * n_records)
-        left_out = (n_above > enough) & (links_below < UNLISTED * fit.n_links)
+        left_out = (n_above > max(LEAST_LISTED, a_record)) & (links_below < UNLISTED * fit.n_links)
         floor = float(w[left_out | (n_above > most)].max(initial=-math.inf))
         floor = min(highest, floor)
     while True:

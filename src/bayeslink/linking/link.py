@@ -228,9 +228,7 @@ def link(
         with clock("blocks"):
             progress("forming post-hoc blocks")
             links, nonlinks = (with_verdict(known, verdict) for verdict in (LINK, NONLINK))
-            blocks = posthoc_blocks(
-                pairs, fit, w0, links=links, nonlinks=nonlinks, restricted=restricted
-            )
+            blocks = posthoc_blocks(pairs, fit, w0, links=links, nonlinks=nonlinks)
             plan = pairs.describe().plan
         with clock("sample"):
             posterior = sample(
