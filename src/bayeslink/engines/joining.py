@@ -175,15 +175,18 @@ def _run_piece(
         join.field, join.checks, join.n_looks, unions.of, wanted, join.room, join.best, join.upper,
     )  # fmt: skip
     counted = np.zeros(MAX_PIECES, np.int64)
+    rooms: list[Any] = []  # that no thread is in just now
 
     def work(first: int, last: int, number: int) -> tuple[Found, int]:
         if counted.sum() > limit:
             return nothing, 0
-        file_a = codes_a, class_a.of, *piece.within(from_b, to_b)
+        file_a, file_b = (codes_a, class_a.of, *piece.within(from_b, to_b)), piece.laid(join.field)
+        room = rooms.pop() if rooms else kernels.room_of(file_b, csr[-1][-1], len(join.seconds))
         a, b, levels, visited = kernels.join(
-            order, first, last, file_a, piece.laid(join.field), csr, plan, second,
-            weights, threshold, counted, number, limit,
+            order, first, last, file_a, file_b, csr, plan, second,
+            weights, threshold, counted, number, limit, room,
         )  # fmt: skip
+        rooms.append(room)
         return (a, b, levels), visited
 
     def use(found: tuple[Found, int]) -> tuple[Found, int]:

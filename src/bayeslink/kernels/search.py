@@ -18,6 +18,10 @@ B_TYPE = "Tuple((i4[:,::1],i4[::1],i8[::1]))"
 TABLE_TYPE = "Tuple((i8[::1],i4[::1],u1[::1],i8[::1]))"
 _PLAN = "Tuple((i8,i8[::1],i8,i4[:,::1],b1[:,::1],f8[:,::1],f8[:,::1],f8[:,::1]))"
 _SECOND = "Tuple((i4[:,::1],f8[:,::1],i8[::1],i8[::1],i4[::1],u1[::1]))"
+_ROOM = (
+    "Tuple((u1[::1],i8[::1],i8[::1],u1[::1],i4[::1],u1[::1],f8[::1],i4[::1],i4[:,::1],i4[::1],"
+    "i4[::1],i4[:,::1],i8[::1]))"
+)
 # A value's neighbours are laid out over the slots of B, to look at candidates or to compare them,
 # if they are fewer than this for each; otherwise candidates are searched for among the neighbours.
 _LAY_TO_LOOK, _LAY_TO_COMPARE = 50, 8
@@ -258,44 +262,57 @@ def is_long(o, last, n_at, order, field, codes_a, class_a, to_b, seconds, beside
     )
 
 
+def room_of(file_b, n_slots, n_seconds):
+    """What `join` works in: one thread's at a time, and good for all its pieces of work.
+
+    Memory that is new for each piece would be cleared by the system, page by page, each time.
+    """
+    _, posts, start = file_b
+    n_b, n_values, n_lists = len(posts), len(start), len(posts) if n_seconds else 0
+    laid = np.empty(2 * n_slots, np.uint8)
+    # Ranges of posts, and the candidates in them: where among the posts, level in the join's
+    # field, room without the looks, which second caps, values that are looked at, which are left.
+    ranges = [np.empty(n_values, dtype) for dtype in (np.int64, np.int64, np.uint8)]
+    candidates = [np.empty(n_b, dtype) for dtype in (np.int32, np.uint8, np.float64, np.int32)]
+    candidates += [np.zeros((n_b, LOOKS), np.int32), np.empty(n_b, np.int32)]
+    # Lists of those with second caps by value: the first of each, the one after each, by whom
+    # each was caught last.
+    lists = np.empty(n_slots, np.int32), np.empty((n_lists, n_seconds), np.int32)
+    return laid, *ranges, *candidates, *lists, np.empty(n_lists, np.int64)
+
+
 @kernel(
     f"Tuple((i4[::1],i4[::1],u1[:,::1],i8))"
-    f"(i4[::1],i8,i8,{A_TYPE},{B_TYPE},{TABLE_TYPE},{_PLAN},{_SECOND},f8[:,::1],f8,i8[::1],i8,i8)"
+    f"(i4[::1],i8,i8,{A_TYPE},{B_TYPE},{TABLE_TYPE},{_PLAN},{_SECOND},f8[:,::1],f8,i8[::1],i8,i8,"
+    f"{_ROOM})"
 )
 def join(
-    order, first, last, file_a, file_b, table, plan, second, weights, least, found, piece, limit
+    order, first, last, file_a, file_b, table, plan, second, weights, least, found, piece, limit,
+    in_room,
 ):  # fmt: skip
     """Pairs of records order[first … last] of A that weigh more than `least`, by one join.
 
     Returns rows of A and B, levels, and the number of pairs visited. `found` counts the pairs of
-    all pieces of work; when they are more than `limit`, it stops.
+    all pieces of work; when they are more than `limit`, it stops. `in_room` is of `room_of`.
     """
     codes_a, class_a, from_b, to_b = file_a
     codes_b, posts, start = file_b
     indptr, base = table[0], table[3]
     field, checks, n_looks, union_of, wanted, room, _, _ = plan
     kind, caps, seconds, beside, _, _ = second
-    n_fields, n_b, n_slots = codes_a.shape[1], len(posts), base[-1]
+    n_fields, n_slots = codes_a.shape[1], base[-1]
     looks = checks[:n_looks]
     weight = np.zeros((LOOKS, weights.shape[1]))
     for s in range(n_looks):
         for level in range(weights.shape[1]):
             weight[s, level] = weights[looks[s], level]
-    laid = np.empty(2 * n_slots, np.uint8)
+    laid, lows, highs, level_of, at, joined, spare, kinds, codes, left = in_room[:10]
+    head, following, caught_by = in_room[10:]
     blank(base, laid)
+    head[:] = -1
     laid_row, is_laid = np.full(n_fields, -1, np.int32), np.zeros(n_fields, np.bool_)
     shift, look_shift = np.zeros(n_fields, np.int64), np.zeros(LOOKS, np.int64)
-    # Ranges of posts, and the candidates in them: where among the posts, level in the join's
-    # field, room without the looks, which second caps, and the values that are looked at.
-    lows, highs = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
-    level_of = np.empty(len(start), np.uint8)
-    at, joined, spare = np.empty(n_b, np.int32), np.empty(n_b, np.uint8), np.empty(n_b)
-    kinds, codes = np.empty(n_b, np.int32), np.zeros((n_b, LOOKS), np.int32)
-    left = np.empty(n_b, np.int32)
-    # Lists of those with second caps by value: the first of each, the one after each.
-    n_lists = n_b if len(seconds) else 0
-    head, following = np.full(n_slots, -1, np.int32), np.empty((n_lists, len(seconds)), np.int32)
-    caught_by, lowest = np.empty(n_lists, np.int64), np.empty(len(seconds))
+    lowest = np.empty(len(seconds))
     out_a, out_b = np.empty(1024, np.int32), np.empty(1024, np.int32)
     out_levels = np.empty((1024, n_fields), np.uint8)
     n_out, visited, n_at, n_once = 0, 0, 0, 0
