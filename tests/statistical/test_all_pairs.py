@@ -17,7 +17,7 @@ from scipy.special import logsumexp, softmax
 from bayeslink.engines.listed import ListedPairs
 from bayeslink.inference import far, posthoc
 from bayeslink.inference.dependence import Dependence, Tree
-from bayeslink.inference.error_counts import log_symmetric, seen_and_wrong
+from bayeslink.inference.error_counts import log_symmetric
 from bayeslink.inference.penalized import fit_penalized
 from bayeslink.inference.posthoc import posthoc_blocks
 from bayeslink.inference.priors import Overlap, Penalty
@@ -37,14 +37,19 @@ FIELDS = [
 ]
 
 
-def problem():
+def problem(structure=""):
+    """In "covered", x at level 2 covers z."""
     rng = np.random.default_rng(3)
     a, b = (side.ravel().astype(np.int32) for side in np.divmod(np.arange(N_A * N_B), N_B))
     levels = np.stack([rng.integers(1, f.n_levels + 1, len(a)) for f in FIELDS], 1)
     levels[a == b] = [[3, 2, 2], [3, 1, 2], [2, 2, 1]]
     levels[rng.random(levels.shape) < 0.15] = 0
+    fields = FIELDS
+    if structure == "covered":
+        fields = [replace(FIELDS[0], covers=((2, "z"),)), *FIELDS[1:]]
+        levels[levels[:, 0] == 2, 2] = 0
     ids = [f"a{i}" for i in range(N_A)], [f"b{i}" for i in range(N_B)]
-    return ListedPairs(FIELDS, Pairs(a, b, levels.astype(np.uint8)), ids)
+    return ListedPairs(fields, Pairs(a, b, levels.astype(np.uint8)), ids)
 
 
 def tree():
@@ -57,7 +62,7 @@ def tree():
 def blocks_of(source, prior, structure, listed):
     """Post-hoc blocks of which so many pairs are candidates, and so many listed besides."""
     fit = fit_penalized(source, prior=prior)
-    if structure == "dependent":
+    if structure != "independent":
         other = fit.structure.dependent(source.fields, tree())
         fit = replace(fit, structure=other, parameters=other.mode(fit.linked))
     blocks = posthoc_blocks(source, fit, w0=-np.inf)
@@ -100,7 +105,7 @@ def exact(source, prior, structure):
             at = np.flatnonzero(half & (errors.alpha_level[j] > 0))
             alpha = errors.alpha_level[j, at]
             log_p += marginal.log_dirichlet_multinomial(linked[:, j, at], alpha)
-    seen, wrong = seen_and_wrong(pairs.levels, errors.right_from)
+    seen, wrong = errors.seen_and_wrong(pairs.levels)
     n_missing, n_wrong = (~seen).sum(1), wrong.sum(1)
     for a in range(4):
         own = n_missing == a
@@ -132,10 +137,10 @@ def drawn(post, pairs):
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("structure", ["independent", "dependent"])
+@pytest.mark.parametrize("structure", ["independent", "dependent", "covered"])
 @pytest.mark.parametrize("listed", LISTED)
 def test_the_posterior_is_that_of_all_pairs(listed, structure, prior):
-    source = problem()
+    source = problem(structure)
     blocks = blocks_of(source, PRIORS[prior], structure, LISTED[listed])
     assert (len(blocks.candidates), len(blocks.low)) == LISTED[listed]
     p, matchings, pairs = exact(source, PRIORS[prior], blocks.structure)

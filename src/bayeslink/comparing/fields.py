@@ -53,6 +53,7 @@ class Field:
     u_prior: tuple[float, ...]
     options: Mapping[str, Any]
     settings: Mapping[str, Any]  # the call that made it, as plain data for link.toml
+    covers: tuple[tuple[int, str], ...] = ()  # levels that see another field too, and which
 
     @property
     def n_levels(self) -> int:

@@ -249,6 +249,7 @@ def _with_levels(field: Field, level: int, other: str) -> Field:
         labels=inserted(field.labels, f"half swapped with {other}", f"swapped with {other}"),
         m_prior=inserted(field.m_prior, 1.0, 1.0),
         u_prior=inserted(field.u_prior, 1.0, 1.0),
+        covers=((level, other), (level + 1, other)),
     )
 
 

@@ -52,8 +52,7 @@ def tightest(
     of_state -= log_symmetric(law.log_r, sets)[which.ravel(), wrong.sum(1)]
     # A level's own part: what the table holds beside the law of wrong fields
     own = _own_parts(law, usual)
-    seen = patterns[vain] > 0
-    is_wrong = seen & (patterns[vain] < law.priors.right_from)
+    seen, is_wrong = law.priors.seen_and_wrong(patterns[vain])
     rest = own[at, patterns[vain]].sum(1)
     ones, slack = np.ones((len(states), 1)), sparse.eye_array(len(vain))
     holds = sparse.csr_array(np.hstack([ones, missing, wrong]))
@@ -75,6 +74,7 @@ def tightest(
     table = own + np.where(right, 0.0, of_wrong[:, None])
     table[law.priors.alpha_level == 0] = 0.0
     table[:, 0] = of_missing
+    law.cover(table)
     table[0] += start + _SAFE * (1 + abs(start))
     listed = [n_pairs[t[at, patterns].sum(1) > threshold].sum() for t in (usual, table)]
     return table if listed[1] < listed[0] else usual

@@ -8,6 +8,9 @@ h says how many fields are wrong and has a law of its own: records may be wrong 
 hardly ever in two, or either clean or wrong throughout. r says which ones: given their number, a
 conditional Bernoulli law, whose constant R is an elementary symmetric polynomial of the r seen.
 Independent fields are the special case in which h is the law of a sum of independent errors.
+
+A level may cover another field ("swapped with family"): one error that is seen in two fields. The
+other is then neither missing nor wrong.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ class ErrorPriors:
     alpha_level: Floats  # [field, level], given wrong or given right
     centre: float  # of log r
     spread: float = _SPREAD
+    covered: tuple[tuple[int, int, int], ...] = ()  # field, its level, the field covered by it
 
     @classmethod
     def of(cls, fields: Sequence[Field], pairs: float = PRIOR_PAIRS) -> ErrorPriors:
@@ -51,13 +55,30 @@ class ErrorPriors:
             law = np.array([comb(n - a, k) for k in e]) * wrong**e * (1 - wrong) ** (n - a - e)
             alpha_h[a, : n - a + 1] = pairs * (law + 1 / len(e)) / 2
         alpha_level = np.where(priors.used, _LEVELS * priors.alpha_m, 0.0)
+        place = {f.name: j for j, f in enumerate(fields)}
         return cls(
-            right_from, alpha_h, alpha_level, float(np.log(of_wrong / (1 - of_wrong)).mean())
+            right_from,
+            alpha_h,
+            alpha_level,
+            float(np.log(of_wrong / (1 - of_wrong)).mean()),
+            covered=tuple(
+                (j, level, place[other]) for j, f in enumerate(fields) for level, other in f.covers
+            ),
         )
 
     @property
     def right(self) -> NDArray[np.bool_]:
         return np.arange(self.alpha_level.shape[1]) >= self.right_from[:, None]
+
+    def seen_and_wrong(
+        self, levels: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which fields of each comparison vector are seen, and which of these are wrong."""
+        seen = levels > 0
+        wrong = seen & (levels < self.right_from)
+        for first, level, second in self.covered:
+            seen[:, second] |= levels[:, first] == level
+        return seen, wrong
 
     def draw(self, rng: np.random.Generator) -> ErrorLaw:
         """A law drawn from the prior."""
@@ -84,7 +105,7 @@ class ErrorLaw:
 
     def log_m(self, levels: NDArray[np.uint8]) -> Floats:
         """log m of each comparison vector, given which of its fields are seen."""
-        seen, wrong = seen_and_wrong(levels, self.priors.right_from)
+        seen, wrong = self.priors.seen_and_wrong(levels)
         sets, _, which = distinct_vectors(seen)
         n_wrong = wrong.sum(1)
         out = self.log_h[(~seen).sum(1), n_wrong] + wrong @ self.log_r
@@ -126,16 +147,14 @@ class ErrorLaw:
         table = table + np.where(self.priors.right, 0.0, slope)
         table = np.where(self.priors.alpha_level > 0, table, 0.0)
         table[:, 0] = missing
+        self.cover(table)
         table[0] += start + 1e-9 * (1 + abs(start))
         return table
 
-
-def seen_and_wrong(
-    levels: NDArray[np.uint8], right_from: Ints
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which fields of each comparison vector are seen, and which of these are wrong."""
-    seen = levels > 0
-    return seen, seen & (levels < right_from)
+    def cover(self, table: Floats) -> None:
+        """Take back, in a table of bounds, what a field adds as missing where it is covered."""
+        for first, level, second in self.priors.covered:
+            table[first, level] -= table[second, 0]
 
 
 def log_symmetric(log_r: Floats, sets: NDArray[np.bool_]) -> Floats:
@@ -181,7 +200,7 @@ def mean_law(laws: Sequence[ErrorLaw]) -> ErrorLaw | None:
 
 def counts_by_errors(priors: ErrorPriors, levels: NDArray[np.uint8], counts: Ints) -> Ints:
     """[missing, wrong]: how many links have so many of each."""
-    seen, wrong = seen_and_wrong(levels, priors.right_from)
+    seen, wrong = priors.seen_and_wrong(levels)
     n = np.zeros(priors.alpha_h.shape, np.int64)
     np.add.at(n, ((~seen).sum(1), wrong.sum(1)), counts)
     return n
@@ -197,7 +216,7 @@ def log_prior(law: ErrorLaw) -> float:
 def _mode_of_r(priors: ErrorPriors, levels: NDArray[np.uint8], counts: Ints) -> Floats:
     from bayeslink.kernels.error_counts import mode_of_r
 
-    seen, wrong = seen_and_wrong(levels, priors.right_from)
+    seen, wrong = priors.seen_and_wrong(levels)
     sets, _, which = distinct_vectors(seen)
     by_set = np.zeros((len(sets), len(priors.alpha_h)), np.int64)
     np.add.at(by_set, (which, wrong.sum(1)), counts)

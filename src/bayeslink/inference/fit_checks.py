@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bayeslink.inference.dependence import Together
-from bayeslink.inference.error_counts import ErrorPriors, seen_and_wrong
+from bayeslink.inference.error_counts import ErrorPriors
 from bayeslink.inference.model import Parameters
 from bayeslink.inference.penalized import PenalizedFit
 from bayeslink.inference.posterior import Posterior
@@ -94,7 +94,7 @@ def _wrong_fields(
     priors = ErrorPriors.of(fields)
     vectors, _, which = distinct_vectors(linked.levels)
     n = np.bincount(which, p, len(vectors))
-    seen, wrong = seen_and_wrong(vectors, priors.right_from)
+    seen, wrong = priors.seen_and_wrong(vectors)
     observed = np.bincount(wrong.sum(1), n, len(fields) + 1)
     expected = np.zeros(len(fields) + 1)
     sets, _, of_set = distinct_vectors(seen)

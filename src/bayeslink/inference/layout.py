@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.errors import BayeslinkError
-from bayeslink.inference.error_counts import ErrorPriors, seen_and_wrong
+from bayeslink.inference.error_counts import ErrorPriors
 from bayeslink.inference.model import Priors, at_least
 from bayeslink.inference.posthoc import Blocks
 from bayeslink.inference.structure import Structure
@@ -158,11 +158,9 @@ def _model(structure: Structure, listed: tuple[Pairs, ...]) -> Model:
 
 def describe_vectors(structure: Structure, levels: NDArray[np.uint8]) -> Vectors:
     """Comparison vectors with all that their weights need."""
-    n_fields = levels.shape[1]
-    right_from = (
-        np.zeros(n_fields, np.int64) if structure.errors is None else structure.errors.right_from
-    )
-    seen, wrong = seen_and_wrong(levels, right_from)
+    seen, wrong = levels > 0, np.zeros(levels.shape, bool)
+    if structure.errors is not None:
+        seen, wrong = structure.errors.seen_and_wrong(levels)
     sets, _, seen_set = distinct_vectors(seen)
     return Vectors(
         levels=np.ascontiguousarray(levels),

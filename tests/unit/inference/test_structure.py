@@ -1,6 +1,7 @@
 """Dependent fields: laws that add up, modes that are modes, bounds that hold, trees found."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,10 +30,13 @@ FIELDS = [
 SIZES = [f.n_levels + 1 for f in FIELDS]
 VECTORS = np.array(list(itertools.product(*map(range, SIZES))), np.uint8)
 PRIORS = ErrorPriors.of(FIELDS)
+# The same where x at level 2 covers z
+COVERING = ErrorPriors.of([replace(FIELDS[0], covers=((2, "z"),)), *FIELDS[1:]])
+COVERED = VECTORS[(VECTORS[:, 0] != 2) | (VECTORS[:, 2] == 0)]
 
 
-def laws(n=20):
-    return [PRIORS.draw(np.random.default_rng(seed)) for seed in range(n)]
+def laws(n=20, priors=PRIORS):
+    return [priors.draw(np.random.default_rng(seed)) for seed in range(n)]
 
 
 def test_symmetric_polynomials():
@@ -75,6 +79,25 @@ def test_independent_fields_are_a_special_case():
     np.testing.assert_allclose(law.log_m(whole), plain)
 
 
+def test_a_covered_field_is_neither_missing_nor_wrong():
+    seen, wrong = COVERING.seen_and_wrong(COVERED)
+    for levels, is_seen, is_wrong in zip(COVERED, seen, wrong, strict=True):
+        by_x = levels[0] == 2
+        assert is_seen.tolist() == [
+            level > 0 or (j == 2 and by_x) for j, level in enumerate(levels)
+        ]
+        assert is_wrong.tolist() == [
+            0 < h < r for h, r in zip(levels, PRIORS.right_from, strict=True)
+        ]
+    law = COVERING.draw(np.random.default_rng(1))
+    whole = ErrorLaw(PRIORS, law.log_h, law.log_r, law.log_level)
+    for levels in COVERED[COVERED[:, 0] == 2]:  # as z right, whichever of its levels that is
+        as_right = np.array([levels]).repeat(SIZES[2] - 3, 0)
+        as_right[:, 2] = np.arange(3, SIZES[2])
+        m = np.exp(whole.log_m(as_right)).sum()
+        assert np.exp(law.log_m(levels[None]))[0] == pytest.approx(m)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_mode_is_the_mode(seed):
     rng = np.random.default_rng(seed)
@@ -109,6 +132,15 @@ def dependent(law, seed=0):
         log_u[:, 1 : SIZES[field]] = np.log(rng.dirichlet(np.ones(SIZES[field] - 1), SIZES[on]))
         found.append(dependence.Dependence(field, on, 1.0, 1.0, log_u))
     return Dependent(u.copy(), u, u > 0, law, Tree(tuple(found)))
+
+
+@pytest.mark.parametrize("threshold", [-8.0, -2.0, 0.0, 3.0, 8.0])
+def test_no_bound_is_below_a_weight_where_a_field_is_covered(threshold):
+    for seed, law in enumerate(laws(priors=COVERING)):
+        parameters, n = dependent(law, seed), np.full((4, 5), 1000)
+        weights = parameters.weight_of(COVERED)
+        for bound in (parameters.bound, parameters.bound_above(threshold, LevelCounts(n, 4000))):
+            assert (sum_weights(bound, COVERED) >= weights).all()
 
 
 @pytest.mark.parametrize("threshold", [-8.0, -2.0, 0.0, 3.0, 8.0])
