@@ -1,27 +1,26 @@
 """Swapped names: pairs whose given and family name stand in each other's column, as levels.
 
-Such pairs are few, so they are listed: exceptions to what the tables say. In an exception the first
-of the two fields has one of two levels just below agreement, "swapped" (one name is equal across
-columns, the other begins or ends alike) or "half swapped" (one is equal across columns, the other
-missing), and the second field counts as missing: it has been seen through the first.
-Which two fields, if any, follows from the values: swapped pairs must be far more frequent than
-chance would have it.
+Such pairs (`engines.swaps`) are exceptions to what the tables say. In an exception the first of the
+two fields has one of two levels just below agreement, "swapped" or "half swapped", and the second
+counts as missing: it has been seen through the first. Of very many exceptions only those are listed
+that are rare in their other fields; the rest are counted, and gone through again should a search
+ask for some of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bayeslink.comparing.dictionaries import Codes, Dictionary
 from bayeslink.comparing.fields import Field
 from bayeslink.engines.local import LocalPairs
+from bayeslink.engines.swaps import Part, Rows, Swaps
 from bayeslink.pairs.held import HeldHere
 from bayeslink.pairs.source import (
     Description,
@@ -32,45 +31,61 @@ from bayeslink.pairs.source import (
     PairSource,
     Patterns,
     Scope,
-    count_levels,
     sum_weights,
 )
 from bayeslink.pairs.vectors import distinct_vectors
+from bayeslink.threads import run_all, threads_of
 
-_KINDS = (
-    "exact",
-    "levenshtein",
-    "damerau_levenshtein",
-    "jaro_winkler",
-    "name",
-)  # whose values are texts
-_FEWEST, _TIMES = 5, 3.0  # swapped pairs, and times as many as by chance, that make it a level
-_MOST_A_RECORD = 1  # pairs of one kind for each record, beyond which they are not listed
-_ALIKE = 3  # letters at the beginning or end of the other name that are the same
+_LISTED_A_RECORD = 1  # exceptions
 
-Rows = NDArray[np.int32]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class _Swaps:
-    first: int
-    second: int
-    a: Rows
-    b: Rows
-    full: NDArray[np.bool_]  # or half
+class _Vectors:
+    """Comparison vectors of exceptions, what they would be otherwise, how many have both."""
+
+    levels: NDArray[np.uint8]
+    usual: NDArray[np.uint8]
+    counts: Ints
+
+    @classmethod
+    def of(cls, levels: NDArray[np.uint8], usual: NDArray[np.uint8], n: Ints | int) -> _Vectors:
+        both, _, at = distinct_vectors(np.hstack([levels, usual]))
+        counts = np.zeros(len(both), np.int64)
+        np.add.at(counts, at, n)
+        return cls(both[:, : levels.shape[1]], both[:, levels.shape[1] :], counts)
+
+    @classmethod
+    def together(cls, parts: Sequence[_Vectors]) -> _Vectors:
+        return cls.of(
+            np.concatenate([part.levels for part in parts]),
+            np.concatenate([part.usual for part in parts]),
+            np.concatenate([part.counts for part in parts]),
+        )
+
+    def change(self, field: int, width: int) -> Ints:
+        """How many more pairs are at each level of a field than would be otherwise."""
+        change = np.zeros(width, np.int64)
+        np.add.at(change, self.levels[:, field], self.counts)
+        np.subtract.at(change, self.usual[:, field], self.counts)
+        return change
 
 
 def with_swapped_names(pairs: LocalPairs) -> PairSource:
     """The same pairs with a level for swapped names, where names are swapped."""
-    found = _most_swapped(pairs)
-    return pairs if found is None else SwappedNames(pairs, found)
+    swaps = Swaps.of(pairs)
+    if swaps is None:
+        return pairs
+    found = SwappedNames(pairs, swaps)
+    return found if found.n_exceptions else pairs
 
 
 class SwappedNames(HeldHere):
     """A PairSource over another one, with exceptions to its comparison vectors."""
 
-    def __init__(self, inner: LocalPairs, swaps: _Swaps) -> None:
-        self.inner = inner
+    def __init__(self, inner: LocalPairs, swaps: Swaps) -> None:
+        self.inner, self._swaps = inner, swaps
         self._first, self._second = swaps.first, swaps.second
         field, other = inner.fields[self._first], inner.fields[self._second]
         self._level = field.n_levels - len(field.bands)  # of half swaps; then swaps, agreement
@@ -82,17 +97,54 @@ class SwappedNames(HeldHere):
         self.memory = inner.memory
         self.tie_keys = inner.tie_keys
         self.kind, self.id_types = inner.kind, inner.id_types
-        order = np.argsort(swaps.a.astype(np.int64) * self.n_b + swaps.b)
-        a, b = swaps.a[order], swaps.b[order]
-        self._usual = self._lifted(inner.levels_of(a, b))  # what the exceptions would be otherwise
-        levels = self._usual.copy()
-        levels[:, self._first], levels[:, self._second] = self._level + swaps.full[order], 0
-        self.exceptions = Pairs(a, b, levels)
-        self._numbers = self.exceptions.numbered(self.n_b)
-        keys = self.tie_keys
-        ranked = np.lexsort((keys[1][b], keys[0][a]))
-        full = swaps.full[order][ranked]
+        counts = inner.level_counts().counts
+        self._log_share = np.log(np.maximum(counts, 0.5) / max(1, inner.n_pairs))
+        self._most_common = np.inf  # of exceptions that are listed
+        parts = swaps.in_parts(np.arange(self.n_a))
+        share = _LISTED_A_RECORD * (self.n_a + self.n_b) / swaps.most
+        if share < 1:
+            some, n = np.unique(self._commonness(self._look(parts[0])[1]), return_counts=True)
+            few = some[np.cumsum(n) <= share * n.sum()]
+            self._most_common = float(few.max(initial=-np.inf))
+        found = self._each(parts, self._gone_through)
+        self.exceptions = _all([listed for listed, _, _ in found])
+        self._vectors = _Vectors.together([vectors for _, vectors, _ in found])
+        self._others = _Vectors.together([others for _, _, others in found])
+        e, keys = self.exceptions, self.tie_keys
+        ranked = np.lexsort((keys[1][e.b], keys[0][e.a]))
+        full = e.levels[ranked, self._first] > self._level
         self._ranked = (ranked[~full], ranked[full])
+
+    def _each(self, parts: Sequence[Part], work: Callable[[Part], T]) -> list[T]:
+        return run_all([partial(work, part) for part in parts], threads_of(self.inner.threads))
+
+    def _look(self, part: Part) -> tuple[Pairs, NDArray[np.uint8]]:
+        """Exceptions, and what they would be otherwise."""
+        a, b, kind = part()
+        usual = self._lifted(self.inner.levels_of(a, b))
+        levels = usual.copy()
+        levels[:, self._first], levels[:, self._second] = self._level + kind - 1, 0
+        return Pairs(a, b, levels), usual
+
+    def _gone_through(self, part: Part) -> tuple[Pairs, _Vectors, _Vectors]:
+        """Exceptions that are listed; the vectors of all, and of those that are not listed."""
+        pairs, usual = self._look(part)
+        rare = self._commonness(usual) <= self._most_common
+        near, far = np.flatnonzero(rare), np.flatnonzero(~rare)
+        others = _Vectors.of(pairs.levels[far], usual[far], 1)
+        return pairs.take(near), _Vectors.of(pairs.levels, usual, 1), others
+
+    def _commonness(self, levels: NDArray[np.uint8]) -> Floats:
+        """Log share of all pairs with the levels of the fields without names, about."""
+        out = np.zeros(len(levels))
+        for j in range(len(self.fields)):
+            if j not in (self._first, self._second):
+                out += self._log_share[j, levels[:, j]]
+        return out
+
+    @property
+    def n_exceptions(self) -> int:
+        return int(self._vectors.counts.sum())
 
     @property
     def n_a(self) -> int:
@@ -121,17 +173,12 @@ class SwappedNames(HeldHere):
         lowered[self._first] = np.append(own, [0.0, 0.0])
         return lowered
 
-    def _at(self, a: Rows, b: Rows) -> tuple[Ints, NDArray[np.bool_]]:
-        """Where pairs are among the exceptions, and whether they are."""
-        number = a.astype(np.int64) * self.n_b + b
-        at = np.minimum(np.searchsorted(self._numbers, number), len(self._numbers) - 1)
-        return at, self._numbers[at] == number
-
     def _settled(self, pairs: Pairs) -> Pairs:
         """Pairs of the source below, as they are here."""
         levels = self._lifted(pairs.levels)
-        at, swapped = self._at(pairs.a, pairs.b)
-        levels[swapped] = self.exceptions.levels[at[swapped]]
+        kind = self._swaps.of_pairs(pairs.a, pairs.b)
+        at = np.flatnonzero(kind)
+        levels[at, self._first], levels[at, self._second] = self._level + kind[at] - 1, 0
         return Pairs(pairs.a, pairs.b, levels)
 
     # --- what statistics ask for -----------------------------------------------------------------
@@ -140,7 +187,7 @@ class SwappedNames(HeldHere):
         found = self.inner.level_counts()
         width = max(f.n_levels for f in self.fields) + 1
         counts = self._widened(found.counts, width)
-        counts += count_levels(self.exceptions.levels, width) - count_levels(self._usual, width)
+        counts += np.array([self._vectors.change(j, width) for j in range(len(self.fields))])
         errors = found.standard_errors
         return replace(
             found,
@@ -164,16 +211,14 @@ class SwappedNames(HeldHere):
         for k, j in enumerate(which):
             if j == self._first:
                 levels[:, k] += 2 * (levels[:, k] >= self._level).astype(np.uint8)
-        own = np.arange(len(self.exceptions))
+        own = self._vectors
         if rows is not None:
-            own = np.flatnonzero(np.isin(self.exceptions.a, rows))
-        every = np.concatenate(
-            [levels, self._usual[own][:, which], self.exceptions.levels[own][:, which]]
-        )
-        sign = np.repeat([-1, 1], len(own))
+            found_there = self._each(self._swaps.in_parts(np.unique(rows)), self._gone_through)
+            own = _Vectors.together([vectors for _, vectors, _ in found_there])
+        every = np.concatenate([levels, own.usual[:, which], own.levels[:, which]])
         vectors, _, at = distinct_vectors(every)
         counts = np.zeros(len(vectors), np.int64)
-        np.add.at(counts, at, np.concatenate([found.counts, sign]))
+        np.add.at(counts, at, np.concatenate([found.counts, -own.counts, own.counts]))
         errors = None
         if found.standard_errors is not None:
             errors = np.zeros(len(vectors))
@@ -188,13 +233,20 @@ class SwappedNames(HeldHere):
 
     def pairs_above(self, weights: Floats, threshold: float, *, in_files: bool = False) -> Pairs:
         found = self.inner.pairs_above(self._lowered(weights), threshold, in_files=in_files)
-        usual = ~self._at(found.a, found.b)[1]
-        own = np.flatnonzero(sum_weights(weights, self.exceptions.levels) > threshold)
+        usual = self._swaps.of_pairs(found.a, found.b) == 0
         kept = found if usual.all() else found.take(np.flatnonzero(usual))
         kept = Pairs(kept.a, kept.b, self._lifted(kept.levels))
+
+        def above(pairs: Pairs) -> Pairs:
+            return pairs.take(np.flatnonzero(sum_weights(weights, pairs.levels) > threshold))
+
+        own = above(self.exceptions)
+        if (sum_weights(weights, self._others.levels) > threshold).any():
+            parts = self._swaps.in_parts(np.arange(self.n_a))
+            own = _all(self._each(parts, lambda part: above(self._look(part)[0])))
         if not len(own):
             return kept
-        joined = kept.with_more(self.exceptions.take(own))
+        joined = kept.with_more(own)
         return joined.take(np.argsort(joined.numbered(self.n_b), kind="stable"))
 
     def levels_of(self, a: Rows, b: Rows) -> NDArray[np.uint8]:
@@ -202,7 +254,8 @@ class SwappedNames(HeldHere):
 
     def join_sizes(self) -> Ints:
         sizes = self._widened(self.inner.join_sizes(), max(f.n_levels for f in self.fields) + 1)
-        sizes[self._first, self._level : self._level + 2] = [len(r) for r in self._ranked]
+        if not len(self._others.counts):  # all are listed; else they are drawn by other fields
+            sizes[self._first, self._level : self._level + 2] = [len(r) for r in self._ranked]
         return sizes
 
     def draw_pairs(self, field: int, level: int, luck: Floats) -> tuple[Rows, Rows]:
@@ -213,7 +266,7 @@ class SwappedNames(HeldHere):
         below = level - 2 * (field == self._first and level > self._level)
         a, b = self.inner.draw_pairs(field, below, luck)
         if field in (self._first, self._second):  # exceptions are not at this level
-            out = self._at(a, b)[1]
+            out = self._swaps.of_pairs(np.maximum(a, 0), np.maximum(b, 0)) > 0
             a, b = np.where(out, -1, a), np.where(out, -1, b)
         return a, b
 
@@ -231,9 +284,13 @@ class SwappedNames(HeldHere):
     def describe(self) -> Description:
         found = self.inner.describe()
         names = [self.fields[j].name for j in (self._first, self._second)]
+        n = [
+            self._vectors.counts[self._vectors.levels[:, self._first] == self._level + k].sum()
+            for k in range(2)
+        ]
         note = (
-            f"{len(self._ranked[1]):,} pairs have {names[0]} and {names[1]} swapped, far more than "
-            f"by chance, and {len(self._ranked[0]):,} half so: levels of {names[0]}."
+            f"{n[1]:,} pairs have {names[0]} and {names[1]} swapped, far more than by chance, and "
+            f"{n[0]:,} half so: levels of {names[0]}."
         )
         return replace(found, notes=(*found.notes, note))
 
@@ -253,144 +310,5 @@ def _with_levels(field: Field, level: int, other: str) -> Field:
     )
 
 
-# --- which pairs are swapped ---------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Two:
-    """Two fields, and where the values of A in one are found in B in the other."""
-
-    first: int
-    second: int
-    x: Dictionary
-    y: Dictionary
-    x_in_y: Ints  # for each value of A in x, the code of the same in B in y; −1: none
-    y_in_x: Ints
-
-    @classmethod
-    def of(cls, pairs: LocalPairs, first: int, second: int) -> _Two:
-        x, y = pairs.dictionaries[first], pairs.dictionaries[second]
-        return cls(first, second, x, y, _found_in(x.a, y.b), _found_in(y.a, x.b))
-
-    def keys(self) -> tuple[Ints, Ints]:
-        """Of each record of A and of B, a number that is equal for swapped pairs; −1: for none."""
-        radix = len(self.x.b.values) + 1
-        of_x, of_y = self.x_in_y[self.x.a.codes], self.y_in_x[self.y.a.codes]
-        key_a = np.where((of_x >= 0) & (of_y >= 0), of_x * radix + of_y, -1)
-        key_b = _seen(self.y.b) * radix + self.x.b.codes
-        key_b = np.where((_seen(self.y.b) >= 0) & (_seen(self.x.b) >= 0), key_b, -1)
-        same = _found_in(self.x.a, self.x.b)[self.x.a.codes] == of_y  # nothing is swapped
-        return np.where(same, -1, key_a), key_b
-
-    def by_chance(self) -> float:
-        """Swapped pairs expected if names in one column had nothing to do with the other."""
-        share = 1.0
-        for own, other, code in (
-            (self.x.a, self.y.b, self.x_in_y[:-1]),
-            (self.y.a, self.x.b, self.y_in_x[:-1]),
-        ):
-            equal = own.counts[:-1][code >= 0] @ other.counts[code[code >= 0]]
-            share *= float(equal) / max(
-                1, int(own.counts[:-1].sum()) * int(other.counts[:-1].sum())
-            )
-        return share * len(self.x.a.codes) * len(self.x.b.codes)
-
-
-def _found_in(own: Codes, other: Codes) -> Ints:
-    """For each value, its code in another file or field; −1: it is not there, or missing."""
-    code = {value: k for k, value in enumerate(other.values)}
-    return np.array([*(code.get(value, -1) for value in own.values), -1], np.int64)
-
-
-def _seen(codes: Codes) -> Ints:
-    return np.where(codes.codes == len(codes.values), -1, codes.codes.astype(np.int64))
-
-
-def _most_swapped(pairs: LocalPairs) -> _Swaps | None:
-    """The two fields with most swapped pairs beyond chance, and these pairs."""
-    texts = [j for j, f in enumerate(pairs.fields) if f.kind in _KINDS]
-    best: tuple[float, _Two] | None = None
-    for first, second in combinations(texts, 2):
-        if pairs.fields[first].normalise != pairs.fields[second].normalise:
-            continue
-        two = _Two.of(pairs, first, second)
-        n, chance = _n_joined(*two.keys()), two.by_chance()
-        if n >= _FEWEST and n > _TIMES * chance and (best is None or n - chance > best[0]):
-            best = n - chance, two
-    return None if best is None else _list_swaps(pairs, best[1])
-
-
-def _list_swaps(pairs: LocalPairs, two: _Two) -> _Swaps | None:
-    """Swapped pairs and half swapped ones.
-
-    In large files chance makes too many of those with one name only alike, or missing: a kind of
-    which there are more than one a record is left out.
-    """
-    room = _MOST_A_RECORD * (pairs.n_a + pairs.n_b)
-    both = _joined(*two.keys())  # both names equal across columns: listed in any case
-    numbers: dict[bool, list[Ints]] = {True: [both[0] * pairs.n_b + both[1]], False: []}
-    for this, that, code in ((two.x, two.y, two.x_in_y), (two.y, two.x, two.y_in_x)):
-        # `this` name of A stands in B's column of `that`: is the other one there in its stead?
-        key_a, key_b = code[this.a.codes], _seen(that.b)
-        lacks_a, lacks_b = _seen(that.a) < 0, _seen(this.b) < 0
-        kinds = [
-            (_both(key_a, key_b, *_affixes(that.a, this.b, part)), True)
-            for part in (slice(None, _ALIKE), slice(-_ALIKE, None))
-        ]
-        kinds.append(((np.where(lacks_a, key_a, -1), key_b), False))
-        kinds.append(((np.where(lacks_a, -1, key_a), np.where(lacks_b, key_b, -1)), False))
-        for keys, full in kinds:
-            if _n_joined(*keys) <= room:
-                a, b = _joined(*keys)
-                numbers[full].append(a * pairs.n_b + b)
-    none = np.zeros(0, np.int64)
-    swapped = np.unique(np.concatenate([none, *numbers[True]]))
-    half = np.setdiff1d(np.concatenate([none, *numbers[False]]), swapped)
-    number = np.append(swapped, half)
-    a, b = (number // pairs.n_b).astype(np.int32), (number % pairs.n_b).astype(np.int32)
-    block_a, block_b = pairs.block_of
-    kept = (block_a[a] == block_b[b]) & (block_a[a] >= 0)
-    for d in (two.x, two.y):  # equal within a column: nothing is swapped
-        kept &= (_found_in(d.a, d.b)[d.a.codes[a]] != d.b.codes[b]) | (_seen(d.a)[a] < 0)
-    if not kept.any():
-        return None
-    is_full = np.arange(len(number)) < len(swapped)
-    return _Swaps(two.first, two.second, a[kept], b[kept], is_full[kept])
-
-
-def _affixes(own: Codes, other: Codes, part: slice) -> tuple[Ints, Ints]:
-    """Of each record of A and of B, the number of the first or last letters of its name."""
-    number: dict[str, int] = {}
-    of_values = [
-        np.array([*(number.setdefault(v[part], len(number)) for v in codes.values), -1], np.int64)
-        for codes in (own, other)
-    ]
-    return of_values[0][own.codes], of_values[1][other.codes]
-
-
-def _both(key_a: Ints, key_b: Ints, more_a: Ints, more_b: Ints) -> tuple[Ints, Ints]:
-    """Keys that are equal where both keys are."""
-    radix = int(max(more_a.max(initial=0), more_b.max(initial=0))) + 1
-    return (
-        np.where((key_a >= 0) & (more_a >= 0), key_a * radix + more_a, -1),
-        np.where((key_b >= 0) & (more_b >= 0), key_b * radix + more_b, -1),
-    )
-
-
-def _n_joined(key_a: Ints, key_b: Ints) -> int:
-    """How many pairs have the same key."""
-    keys = np.sort(key_b[key_b >= 0])
-    wanted = key_a[key_a >= 0]
-    ends = (np.searchsorted(keys, wanted, side=side) for side in ("right", "left"))
-    return int(np.subtract(*ends).sum())
-
-
-def _joined(key_a: Ints, key_b: Ints) -> tuple[Ints, Ints]:
-    """Rows of A and of B with the same key."""
-    rows_a, rows_b = np.flatnonzero(key_a >= 0), np.flatnonzero(key_b >= 0)
-    rows_b = rows_b[np.argsort(key_b[rows_b], kind="stable")]
-    keys = key_b[rows_b]
-    first = np.searchsorted(keys, key_a[rows_a], side="left")
-    n = np.searchsorted(keys, key_a[rows_a], side="right") - first
-    at = np.repeat(first - np.concatenate([[0], np.cumsum(n)[:-1]]), n) + np.arange(n.sum())
-    return np.repeat(rows_a, n), rows_b[at]
+def _all(parts: Sequence[Pairs]) -> Pairs:
+    return Pairs(*(np.concatenate([getattr(p, n) for p in parts]) for n in ("a", "b", "levels")))

@@ -7,6 +7,8 @@ all records of a *run*, which have the same value and class. `engines.search` sa
 join has to visit, and why visiting those is enough.
 """
 
+from typing import Any
+
 import numpy as np
 
 from bayeslink.kernels import helper, kernel
@@ -262,7 +264,7 @@ def is_long(o, last, n_at, order, field, codes_a, class_a, to_b, seconds, beside
     )
 
 
-def room_of(file_b, n_slots, n_seconds):
+def room_of(file_b: Any, n_slots: int, n_seconds: int) -> tuple[Any, ...]:
     """What `join` works in: one thread's at a time, and good for all its pieces of work.
 
     Memory that is new for each piece would be cleared by the system, page by page, each time.

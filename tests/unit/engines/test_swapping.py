@@ -1,12 +1,14 @@
 """Swapped names, against plain loops over all pairs."""
 
 import itertools
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import bayeslink as bl
+from bayeslink.engines import swapping, swaps
 from bayeslink.engines.swapping import SwappedNames
 from bayeslink.pairs.source import sum_weights
 
@@ -53,12 +55,21 @@ def expected(a, b):
     return found
 
 
-@pytest.fixture(scope="module")
-def case():
+@pytest.fixture(scope="module", params=["all listed", "few listed"])
+def case(request):
     rows_a, rows_b = records()
-    return rows_a, rows_b, compared(rows_a, rows_b), bl.compare(
-        *(pa.Table.from_pylist(rows) for rows in (rows_a, rows_b)), FIELDS
-    )  # fmt: skip
+    plain = bl.compare(*(pa.Table.from_pylist(rows) for rows in (rows_a, rows_b)), FIELDS)
+    if request.param == "all listed":
+        source = compared(rows_a, rows_b)
+        assert source.n_exceptions == len(source.exceptions)
+    else:
+        with (
+            patch.object(swapping, "_LISTED_A_RECORD", 0.7),
+            patch.object(swaps, "_AT_A_TIME", 50),
+        ):
+            source = compared(rows_a, rows_b)
+        assert 0 < len(source.exceptions) < source.n_exceptions
+    return rows_a, rows_b, source, plain
 
 
 def all_levels(source):
@@ -121,6 +132,19 @@ def test_draws_are_uniform_at_each_level(case):
         assert inside.mean() == pytest.approx(len(wanted) / sizes[j, h], abs=0.05)
         share = np.unique(number, return_counts=True)[1] / max(1, len(number))
         assert share.max() < 3 / len(wanted) + 0.02
+
+
+@pytest.mark.parametrize("most", [30, 60])
+def test_kinds_of_swaps_that_are_too_many_are_left_out_everywhere(most):
+    rows_a, rows_b = records()
+    with patch.object(swaps, "_MOST", most):
+        source = compared(rows_a, rows_b)
+    assert source.n_exceptions < compared(rows_a, rows_b).n_exceptions
+    levels = all_levels(source).reshape(-1, 3)
+    counts = source.level_counts().counts
+    for j in range(3):
+        assert counts[j].tolist() == np.bincount(levels[:, j], minlength=7).tolist()
+    assert set(np.flatnonzero(levels[:, 0] > 3)) >= set(source.exceptions.numbered(source.n_b))
 
 
 def test_within_a_blocking_key():

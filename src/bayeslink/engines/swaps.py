@@ -1,0 +1,255 @@
+"""Which pairs have two names in each other's column: a rule, and all the pairs it holds of.
+
+Swapped: one name is equal across columns, and the other begins or ends alike; half swapped: one is
+equal across columns, and the other missing. Where a name is equal within its own column, nothing is
+swapped. Which two fields these are follows from the values: pairs with both names swapped must be
+far more frequent than chance would have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayeslink.comparing.dictionaries import Codes, Dictionary
+from bayeslink.engines.local import LocalPairs
+from bayeslink.pairs.source import Ints
+
+HALF, SWAPPED = 1, 2
+_KINDS = (
+    "exact",
+    "levenshtein",
+    "damerau_levenshtein",
+    "jaro_winkler",
+    "name",
+)  # whose values are texts
+_FEWEST, _TIMES = 5, 3.0  # swapped pairs, and times as many as by chance, that make it a level
+_ALIKE = 3  # letters at the beginning or end of the other name that are the same
+_MOST = 100_000_000  # pairs that are gone through; beyond, the most frequent ways are no swaps
+_AT_A_TIME = 1_000_000
+# What the other name may be like: alike at the beginning, at the end, missing in A, only in B.
+_BEGINS, _ENDS, _LACKS_A, _LACKS_B = range(4)
+
+Rows = NDArray[np.int32]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A name of A in one column ("this") that stands in B's column of the other ("that")."""
+
+    this: Dictionary
+    that: Dictionary
+    across: Ints  # of each value of A in this, the code of the same in B in that; −1: none
+    within: Ints  # the same in this
+    letters: tuple[tuple[Ints, Ints], ...]  # numbers of the other name's first and last letters
+
+    @classmethod
+    def of(cls, this: Dictionary, that: Dictionary) -> _Way:
+        parts = slice(None, _ALIKE), slice(-_ALIKE, None)
+        letters = tuple(_numbered_letters(that.a, this.b, part) for part in parts)
+        return cls(this, that, _found_in(this.a, that.b), _found_in(this.a, this.b), letters)
+
+    def crosses(self, a: Rows, b: Rows) -> Flags:
+        """Whether this name of A is that of B."""
+        code = self.across[self.this.a.codes[a]]
+        return np.asarray((code >= 0) & (code == self.that.b.codes[b]))
+
+    def same(self, a: Rows, b: Rows) -> Flags:
+        """Whether this name is the same in both."""
+        code = self.within[self.this.a.codes[a]]
+        return np.asarray((code >= 0) & (code == self.this.b.codes[b]))
+
+    def holds(self, kind: int, a: Rows, b: Rows) -> Flags:
+        """Whether the other name is like that, of pairs that cross."""
+        if kind == _LACKS_A:
+            return _lacks(self.that.a, a)
+        if kind == _LACKS_B:
+            return ~_lacks(self.that.a, a) & _lacks(self.this.b, b)
+        number = self.letters[kind][0][self.that.a.codes[a]]
+        return np.asarray((number >= 0) & (number == self.letters[kind][1][self.this.b.codes[b]]))
+
+    def keys(self, kind: int) -> tuple[Ints, Ints]:
+        """Numbers of records of A and of B, equal where it crosses and holds; −1: nowhere."""
+        key_a, key_b = self.across[self.this.a.codes], _seen(self.that.b)
+        lacks_a, lacks_b = _seen(self.that.a) < 0, _seen(self.this.b) < 0
+        if kind == _LACKS_A:
+            return np.where(lacks_a, key_a, -1), key_b
+        if kind == _LACKS_B:
+            return np.where(lacks_a, -1, key_a), np.where(lacks_b, key_b, -1)
+        of_a, of_b = self.letters[kind]
+        return _both(key_a, key_b, of_a[self.that.a.codes], of_b[self.this.b.codes])
+
+
+@dataclass(frozen=True, slots=True)
+class Swaps:
+    """The rule for two fields of a source, and the pairs in scope that it holds of."""
+
+    first: int
+    second: int
+    ways: tuple[_Way, _Way]
+    kinds: tuple[tuple[int, int], ...]  # of each way that count, and what the other name is like
+    most: int  # pairs there are at most
+    _block_of: tuple[Ints, Ints]
+
+    @classmethod
+    def of(cls, pairs: LocalPairs) -> Swaps | None:
+        """Of the two fields with most swapped pairs beyond chance; None: of no two."""
+        texts = [j for j, f in enumerate(pairs.fields) if f.kind in _KINDS]
+        best: tuple[float, Swaps] | None = None
+        for first, second in combinations(texts, 2):
+            if pairs.fields[first].normalise != pairs.fields[second].normalise:
+                continue
+            x, y = pairs.dictionaries[first], pairs.dictionaries[second]
+            ways = _Way.of(x, y), _Way.of(y, x)
+            found = cls(first, second, ways, (), 0, pairs.block_of)
+            n, chance = _n_joined(*found._both_names()), found._by_chance()
+            if n >= _FEWEST and n > _TIMES * chance and (best is None or n - chance > best[0]):
+                best = n - chance, found
+        return None if best is None else best[1]._with_kinds()
+
+    def _with_kinds(self) -> Swaps:
+        """With the kinds that are not too many: both names equal across columns in any case."""
+        kinds = [(way, kind) for way in range(2) for kind in range(4)]
+        n = {(way, kind): _n_joined(*self.ways[way].keys(kind)) for way, kind in kinds}
+        total, kept = _n_joined(*self._both_names()), []
+        for k in sorted(kinds, key=lambda k: (n[k], k)):
+            if total + n[k] <= _MOST:
+                total += n[k]
+                kept.append(k)
+        return Swaps(self.first, self.second, self.ways, tuple(sorted(kept)), total, self._block_of)
+
+    def of_pairs(self, a: Rows, b: Rows) -> NDArray[np.uint8]:
+        """SWAPPED, HALF or 0 of each pair."""
+        crosses = [way.crosses(a, b) for way in self.ways]
+        swapped, half = crosses[0] & crosses[1], np.zeros(len(a), bool)
+        for way, kind in self.kinds:
+            at = np.flatnonzero(crosses[way])
+            told = half if kind in (_LACKS_A, _LACKS_B) else swapped
+            told[at] |= self.ways[way].holds(kind, a[at], b[at])
+        out = np.where(swapped, SWAPPED, np.where(half, HALF, 0)).astype(np.uint8)
+        at = np.flatnonzero(out)
+        for each in self.ways:
+            out[at[each.same(a[at], b[at])]] = 0
+        return out
+
+    def in_parts(self, rows: Ints) -> Sequence[Part]:
+        """All pairs of these records of A that it holds of, some at a time."""
+        joins = [_Join.of(*self._both_names())]
+        joins += [_Join.of(*self.ways[way].keys(kind)) for way, kind in self.kinds]
+        n = sum(join.sizes(rows).sum() for join in joins)
+        parts = np.array_split(rows, max(1, -(-int(n) // _AT_A_TIME)))
+        return [Part(self, joins, part) for part in parts]
+
+    def listed(self, joins: Sequence[_Join], rows: Ints) -> tuple[Rows, Rows, NDArray[np.uint8]]:
+        """Pairs of some records of A, by row of A and then of B, and what they are."""
+        n_b = len(self._block_of[1])
+        number = np.unique(np.concatenate([join.numbers(rows, n_b) for join in joins]))
+        a, b = (number // n_b).astype(np.int32), (number % n_b).astype(np.int32)
+        block_a, block_b = self._block_of
+        kind = self.of_pairs(a, b)
+        kept = np.flatnonzero((kind > 0) & (block_a[a] == block_b[b]) & (block_a[a] >= 0))
+        return a[kept], b[kept], kind[kept]
+
+    def _both_names(self) -> tuple[Ints, Ints]:
+        """Keys of records of A and of B that are equal where both names are, across columns."""
+        one, other = self.ways
+        x, y = one.this, one.that
+        key_a, key_b = _both(one.across[x.a.codes], _seen(y.b), other.across[y.a.codes], _seen(x.b))
+        alike = one.within[x.a.codes] == other.across[y.a.codes]  # nothing is swapped
+        return np.where(alike, -1, key_a), key_b
+
+    def _by_chance(self) -> float:
+        """Swapped pairs expected if names in one column had nothing to do with the other."""
+        share = 1.0
+        for way in self.ways:
+            own, other, code = way.this.a.counts[:-1], way.that.b.counts, way.across[:-1]
+            equal = own[code >= 0] @ other[code[code >= 0]]
+            share *= float(equal) / max(1, int(own.sum()) * int(other[:-1].sum()))
+        return share * len(self._block_of[0]) * len(self._block_of[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some records of A, to be gone through together."""
+
+    swaps: Swaps
+    joins: Sequence[_Join]
+    rows: Ints
+
+    def __call__(self) -> tuple[Rows, Rows, NDArray[np.uint8]]:
+        return self.swaps.listed(self.joins, self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Join:
+    """Records of B in the order of their keys."""
+
+    key_a: Ints
+    keys: Ints
+    rows_b: Ints
+
+    @classmethod
+    def of(cls, key_a: Ints, key_b: Ints) -> _Join:
+        rows = np.flatnonzero(key_b >= 0)
+        rows = rows[np.argsort(key_b[rows], kind="stable")]
+        return cls(key_a, key_b[rows], rows)
+
+    def sizes(self, rows: Ints) -> Ints:
+        """How many records of B have the same key as each of these of A."""
+        return np.subtract(*self._ends(rows))
+
+    def numbers(self, rows: Ints, n_b: int) -> Ints:
+        """Numbers of the pairs with the same key."""
+        last, first = self._ends(rows)
+        n = last - first
+        at = np.repeat(first - np.concatenate([[0], np.cumsum(n)[:-1]]), n) + np.arange(n.sum())
+        return np.asarray(np.repeat(rows, n) * n_b + self.rows_b[at])
+
+    def _ends(self, rows: Ints) -> tuple[Ints, Ints]:
+        wanted = self.key_a[rows]
+        last, first = (np.searchsorted(self.keys, wanted, side=s) for s in ("right", "left"))
+        return np.where(wanted < 0, 0, last), np.where(wanted < 0, 0, first)
+
+
+def _n_joined(key_a: Ints, key_b: Ints) -> int:
+    """How many pairs have the same key."""
+    return int(_Join.of(key_a, key_b).sizes(np.arange(len(key_a))).sum())
+
+
+def _found_in(own: Codes, other: Codes) -> Ints:
+    """For each value, its code in another file or field; −1: it is not there, or missing."""
+    code = {value: k for k, value in enumerate(other.values)}
+    return np.array([*(code.get(value, -1) for value in own.values), -1], np.int64)
+
+
+def _seen(codes: Codes) -> Ints:
+    """The code of each record's value; −1: it is missing."""
+    return np.where(codes.codes == len(codes.values), -1, codes.codes.astype(np.int64))
+
+
+def _lacks(codes: Codes, rows: Rows) -> Flags:
+    return np.asarray(codes.codes[rows] == len(codes.values))
+
+
+def _numbered_letters(own: Codes, other: Codes, part: slice) -> tuple[Ints, Ints]:
+    """Of each value of A and of B, the number of its first or last letters; −1: it is missing."""
+    number: dict[str, int] = {}
+    of_a, of_b = (
+        np.array([*(number.setdefault(v[part], len(number)) for v in codes.values), -1], np.int64)
+        for codes in (own, other)
+    )
+    return of_a, of_b
+
+
+def _both(key_a: Ints, key_b: Ints, more_a: Ints, more_b: Ints) -> tuple[Ints, Ints]:
+    """Keys that are equal where both keys are."""
+    radix = int(max(more_a.max(initial=0), more_b.max(initial=0))) + 1
+    return (
+        np.where((key_a >= 0) & (more_a >= 0), key_a * radix + more_a, -1),
+        np.where((key_b >= 0) & (more_b >= 0), key_b * radix + more_b, -1),
+    )
