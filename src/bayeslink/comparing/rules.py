@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from rapidfuzz import process
 from rapidfuzz.distance import OSA, Levenshtein
 
+from bayeslink.distinct import distinct
+
 if TYPE_CHECKING:
     from bayeslink.comparing.fields import Field
 
@@ -159,7 +161,7 @@ def key_join(x: Sequence[str], y: Sequence[str], left: Keyed, right: Keyed) -> F
         if n.sum() > limit and last - first > 1:
             return None
         at = np.arange(n.sum()) + np.repeat(start[keys] - np.cumsum(n) + n, n)
-        pairs = np.unique(np.repeat(rows, n) * np.int64(len(y)) + posts[at])
+        pairs = distinct(np.repeat(rows, n) * np.int64(len(y)) + posts[at])
         return pairs // len(y), pairs % len(y), np.ones(len(pairs), np.uint8)
 
     return find

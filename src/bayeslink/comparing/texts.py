@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.comparing.rules import Checked, Finder, Found, Grades, Keys, Ladder, Rule
+from bayeslink.distinct import distinct
 
 _LENGTH = 4096  # of a vector, in whole numbers
 _LETTERS = 256  # of a text whose groups are looked at
@@ -215,7 +216,7 @@ class CutOff:
     def finder(self, x: Sequence[str], y: Sequence[str]) -> Finder:
         forward = _beginnings(x, y)
         rows, columns = _beginnings(y, x)
-        pairs = np.unique(
+        pairs = distinct(
             np.append(forward[0], columns) * np.int64(len(y)) + np.append(forward[1], rows)
         )
 

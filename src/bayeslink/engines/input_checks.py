@@ -18,6 +18,7 @@ from bayeslink.comparing.fields import Field
 from bayeslink.data.cell_texts import TEXT
 from bayeslink.data.missing_words import FILLER_DAYS, LIKELY_WORDS, SURE_WORDS
 from bayeslink.data.records import Records
+from bayeslink.distinct import distinct
 
 _AT_LEAST, _COMMON = 3, 0.005  # cells with a missing code: in number, and as a share
 _OFTEN = 10  # times as common as the average value, for words that could be names
@@ -156,10 +157,10 @@ def _repeats(columns: Sequence[NDArray[np.int64]]) -> tuple[int, int]:
     filled = np.sum([column >= 0 for column in columns], axis=0) >= max(1, len(columns) / 2)
     hashed = [_hashed(column[filled], j) for j, column in enumerate(columns)]
     total = np.stack(hashed).sum(0)
-    same = len(total) - len(np.unique(total))
+    same = len(total) - len(distinct(total))
     if len(columns) < 4:
         return same, 0
-    others = sorted(len(total) - len(np.unique(total - part)) - same for part in hashed)
+    others = sorted(len(total) - len(distinct(total - part)) - same for part in hashed)
     return same, sum(others[:-1])
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bayeslink.comparing.fields import Field
 from bayeslink.data.id_pairs import TEXT
+from bayeslink.distinct import distinct
 from bayeslink.engines.finding import rows_named
 from bayeslink.engines.ties import hash_texts, salted
 from bayeslink.errors import InputError, TooManyPairsError
@@ -100,7 +101,7 @@ class ListedPairs(Held):
     def _check(self) -> None:
         rows = self._pairs.a, self._pairs.b
         of_a, of_b = (block[row] for block, row in zip(self._blocks, rows, strict=True))
-        whole = len(np.unique(self._numbers)) == len(self._pairs) == self.scope.n_pairs
+        whole = len(distinct(self._numbers)) == len(self._pairs) == self.scope.n_pairs
         if not (whole and (of_a == of_b).all() and (of_a >= 0).all()):
             raise InputError(
                 f"{len(self._pairs):,} pairs are listed and {self.scope.n_pairs:,} are in scope. "

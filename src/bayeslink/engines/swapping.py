@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bayeslink.comparing.fields import Field
+from bayeslink.distinct import distinct
 from bayeslink.engines.local import LocalPairs
 from bayeslink.engines.swaps import Part, Rows, Swaps
 from bayeslink.pairs.held import HeldHere
@@ -213,7 +214,7 @@ class SwappedNames(HeldHere):
                 levels[:, k] += 2 * (levels[:, k] >= self._level).astype(np.uint8)
         own = self._vectors
         if rows is not None:
-            found_there = self._each(self._swaps.in_parts(np.unique(rows)), self._gone_through)
+            found_there = self._each(self._swaps.in_parts(distinct(rows)), self._gone_through)
             own = _Vectors.together([vectors for _, vectors, _ in found_there])
         every = np.concatenate([levels, own.usual[:, which], own.levels[:, which]])
         vectors, _, at = distinct_vectors(every)

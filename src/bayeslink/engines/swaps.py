@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.comparing.dictionaries import Codes, Dictionary
+from bayeslink.distinct import distinct
 from bayeslink.engines.local import LocalPairs
 from bayeslink.pairs.source import Ints
 
@@ -148,7 +149,7 @@ class Swaps:
     def listed(self, joins: Sequence[_Join], rows: Ints) -> tuple[Rows, Rows, NDArray[np.uint8]]:
         """Pairs of some records of A, by row of A and then of B, and what they are."""
         n_b = len(self._block_of[1])
-        number = np.unique(np.concatenate([join.numbers(rows, n_b) for join in joins]))
+        number = distinct(np.concatenate([join.numbers(rows, n_b) for join in joins]))
         a, b = (number // n_b).astype(np.int32), (number % n_b).astype(np.int32)
         block_a, block_b = self._block_of
         kind = self.of_pairs(a, b)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bayeslink.comparing.fields import Field, given_levels
 from bayeslink.data.cell_texts import as_text, from_pandas, whole_number_type
+from bayeslink.distinct import distinct
 from bayeslink.engines.chosen import ChosenPairs
 from bayeslink.engines.listed import ListedPairs
 from bayeslink.errors import InputError, SettingsError
@@ -104,7 +105,7 @@ def listed_pairs(
         raise InputError(f"{unknown:,} ids of pairs are not among the ids given. Check ids=.")
     a, b = (row.to_numpy(zero_copy_only=False).astype(np.int32) for row in rows)
     number = a.astype(np.int64) * len(every[1]) + b
-    if twice := len(number) - len(np.unique(number)):
+    if twice := len(number) - len(distinct(number)):
         raise InputError(
             f"{twice:,} pairs are in the table more than once. Each pair has one row, with its "
             "record of A first; drop the others."

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bayeslink.distinct import distinct
 from bayeslink.inference.dependence import Together
 from bayeslink.inference.error_counts import ErrorPriors
 from bayeslink.inference.model import Parameters
@@ -123,7 +124,7 @@ def _twice(fit: PenalizedFit) -> tuple[int, int]:
         weight[rows] = own
         of = getattr(fit.rivals.pairs, side)
         good = (rivals > fit.theta + _WELL_ABOVE) & (rivals > weight[of] - _AS_GOOD)
-        found.append(len(np.unique(of[good])))
+        found.append(len(distinct(of[good])))
     return found[0], found[1]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayeslink.distinct import distinct
 from bayeslink.errors import SettingsError
 from bayeslink.inference import decisions
 from bayeslink.inference.diagnostics import Diagnostics, summarize, verdict
@@ -79,9 +80,9 @@ def _others(blocks: Blocks, results: Sequence[Draws], low: Pairs) -> _Others:
     probability = np.bincount(which, np.concatenate(draws), len(number)) / n
     n_visits = np.bincount(which, np.concatenate(visits), len(number))
     error = probability * np.sqrt(2 / np.maximum(1, n_visits))
-    places = np.unique(np.concatenate([_NONE, *(part for r in results for part in r.kept_low)]))
+    places = distinct(np.concatenate([_NONE, *(part for r in results for part in r.kept_low)]))
     far = np.concatenate([_NONE, *(part for r in results for part in r.kept_far)])
-    kept = np.unique(np.append(low.take(places).numbered(n_b), far))
+    kept = distinct(np.append(low.take(places).numbered(n_b), far))
     keep = (probability >= LEAST) | np.isin(number, kept, assume_unique=True)
     pairs = found.take(first[keep])
     rest = float(probability[~keep].sum())

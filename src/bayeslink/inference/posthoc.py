@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from bayeslink.distinct import distinct
 from bayeslink.errors import SettingsError, TooManyPairsError
 from bayeslink.inference.model import Parameters
 from bayeslink.inference.penalized import Mode
@@ -242,7 +243,7 @@ def known_pairs(pairs: PairSource, links: Any, nonlinks: Any) -> tuple[Pairs, Pa
         pairs.find(given) if given is not None else _none(pairs) for given in (links, nonlinks)
     )
     for rows, file in ((known.a, "A"), (known.b, "B")):
-        if len(np.unique(rows)) < len(rows):
+        if len(distinct(rows)) < len(rows):
             raise SettingsError(
                 f"a record of {file} is in two known links. Each record has at most one; "
                 "drop all but one of its links."

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.checkpoints import Arrays, Checkpoints
+from bayeslink.distinct import distinct
 from bayeslink.errors import SettingsError
 from bayeslink.inference.chain_state import Kept, restore, written
 from bayeslink.inference.error_counts import ErrorLaw, error_mode, mean_law
@@ -183,8 +184,8 @@ def _prior_table(blocks: Blocks, layout: Layout, prior: LinkCountPrior, restrict
     """log p(C) by number of links, and the cost of one more, exp(−Δ), up to the most possible."""
     most = blocks.pairs.scope.max_links
     if restricted:
-        distinct = (len(np.unique(side)) for side in (blocks.candidates.a, blocks.candidates.b))
-        most = min(most, min(distinct) + layout.n_known)
+        records = (len(distinct(side)) for side in (blocks.candidates.a, blocks.candidates.b))
+        most = min(most, min(records) + layout.n_known)
     log_prior = prior.on(blocks.pairs.scope).log_prior(np.arange(most + 1))
     cost = np.clip(-np.diff(log_prior), -LARGEST, LARGEST)
     # A listed matching may hold barred pairs, and so count more links than there can be.

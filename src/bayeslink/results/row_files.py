@@ -18,6 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from bayeslink.data.spreadsheets import safe_for_spreadsheets
+from bayeslink.distinct import distinct
 from bayeslink.pairs.source import Ints
 from bayeslink.private import opened
 
@@ -63,7 +64,7 @@ class RowFile:
         starts = np.concatenate([[0], self._ends[:-1]]).astype(np.int64)
         order = np.argsort(piece, kind="stable")
         parts = [self._reader.schema.empty_table()]
-        for number in np.unique(piece):
+        for number in distinct(piece):
             at = rows[order[piece[order] == number]]
             places = pa.array(at - starts[number], mask=at < 0)
             batch = pa.Table.from_batches([self._reader.get_batch(int(number))])
