@@ -181,7 +181,7 @@ def _description(told: Mapping[str, Any]) -> Description:
     )
 
 
-def _field(field: Field, labels: Any, m_prior: Any, u_prior: Any, told: Any) -> Field:
+def _field(field: Field, labels: Any, m_prior: Any, u_prior: Any, covers: Any, told: Any) -> Field:
     """The field as it was compared, with what the data told: the run may have added levels."""
     kept = {k: v for k, v in told.items() if k in field.options and k != "bands"}
     return replace(
@@ -189,6 +189,7 @@ def _field(field: Field, labels: Any, m_prior: Any, u_prior: Any, told: Any) -> 
         labels=tuple(labels),
         m_prior=tuple(m_prior),
         u_prior=tuple(u_prior),
+        covers=tuple((int(level), str(other)) for level, other in covers),
         cuts=tuple(told.get("cuts", field.cuts)),
         bands=tuple(told["bands"]),
         options={**field.options, **kept},

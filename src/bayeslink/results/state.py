@@ -35,7 +35,7 @@ from bayeslink.inference.structure import Dependent, Structure
 from bayeslink.pairs.source import LevelCounts, Pairs, PairSource, Scope
 
 FILE = "state.npz"
-_VERSION = 1
+_VERSION = 2
 _CLASSES: dict[str, type[Any]] = {
     cls.__name__: cls
     for cls in (

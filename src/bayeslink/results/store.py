@@ -210,7 +210,9 @@ def state_of(run: Run) -> dict[str, Any]:
     pairs, post = run.pairs, run.posterior
     sides = [np.arange(n, dtype=np.int32) for n in (pairs.n_a, pairs.n_b)]
     return {
-        "fields": [[f.name, f.labels, f.m_prior, f.u_prior, settled_of(f)] for f in pairs.fields],
+        "fields": [
+            [f.name, f.labels, f.m_prior, f.u_prior, f.covers, settled_of(f)] for f in pairs.fields
+        ],
         "scope": pairs.scope,
         "ids": [pairs.ids(side, rows) for side, rows in enumerate(sides)],
         "tie_keys": pairs.tie_keys,

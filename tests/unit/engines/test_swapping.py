@@ -164,9 +164,15 @@ def test_no_level_where_nothing_is_swapped():
     assert not isinstance(compared(rows_a, rows_b), SwappedNames)
 
 
-def test_a_linkage_understands_it():
+def test_a_linkage_understands_it(tmp_path):
     rows_a, rows_b = records(80)
     tables = [pa.Table.from_pylist(rows) for rows in (rows_a, rows_b)]
     run = bl.link(*tables, FIELDS, draws=50, tune=50)
     assert "swapped" in " ".join(run.warnings)
     assert "swapped with family" in str(run.explain("a04", "b04"))
+    run.save(tmp_path / "out")
+    opened = bl.open_run(tmp_path / "out")
+    assert [f.covers for f in opened.pairs.fields] == [f.covers for f in run.pairs.fields]
+    levels = all_levels(run.pairs).reshape(-1, 3)
+    weights = [r.posterior.blocks.parameters.weight_of(levels) for r in (run, opened)]
+    assert (weights[0] == weights[1]).all()
