@@ -142,6 +142,8 @@ SETTINGS = st.fixed_dictionaries(
 
 
 def is_plain(value):
+    if type(value) is dict:
+        return all(type(key) is str for key in value) and all(map(is_plain, value.values()))
     if type(value) is list:
         return all(map(is_plain, value))
     return type(value) in (str, int, float, bool)
