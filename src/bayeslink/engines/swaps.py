@@ -126,6 +126,13 @@ class Swaps:
 
     def of_pairs(self, a: Rows, b: Rows) -> NDArray[np.uint8]:
         """SWAPPED, HALF or 0 of each pair."""
+        out = np.empty(len(a), np.uint8)
+        for first in range(0, len(a), _AT_A_TIME):  # of very many, what is needed by the way
+            some = slice(first, first + _AT_A_TIME)
+            out[some] = self._of_some(a[some], b[some])
+        return out
+
+    def _of_some(self, a: Rows, b: Rows) -> NDArray[np.uint8]:
         crosses = [way.crosses(a, b) for way in self.ways]
         swapped, half = crosses[0] & crosses[1], np.zeros(len(a), bool)
         for way, kind in self.kinds:
