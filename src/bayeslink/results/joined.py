@@ -53,7 +53,9 @@ class Input:
             rows = np.arange(n, n + len(table))
             if self.id is not None:
                 texts = as_text(table[self.id], self.id, self.where)
-                rows = pc.fill_null(pc.index_in(texts, self.ids), -1).to_numpy().astype(np.int64)
+                if not texts.equals(self.ids.slice(n, len(table))):
+                    found = pc.index_in(texts, self.ids)  # makes an index of all ids each time
+                    rows = pc.fill_null(found, -1).to_numpy().astype(np.int64)
             n += len(table)
             if n > self.n or (rows < 0).any():
                 break
