@@ -189,6 +189,7 @@ def test_minus_is_a_minus_and_nothing_has_no_sign(run, saved, tmp_path):
     text = text_of(saved, tmp_path)
     words = Page(text.split('<section id="repeat">')[0] + "</main></body></html>").text
     said = words + " ".join(re.findall(r'aria-label="([^"]*)"', text))
+    said = re.sub(r"(?<!\w)-\d\d-\d\d\b", "", said)  # the end of a date whose year is marked
     assert not re.findall(r"(?<![\w.-])-\d[^\n]*", said)
     assert not re.findall(r"[+−]0(?:\.0+)?(?![\d.])", said)
 

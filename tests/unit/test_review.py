@@ -326,7 +326,7 @@ def test_a_case_gives_nothing_away_until_asked(made):
         for case in range(len(material.cases))
         if len(material.cases.pairs_of(case)) > 1
     ]
-    assert {int(order[0]) for order in orders} > {0, 1}  # the likeliest is not always first
+    assert {int(order[0]) for order in orders} >= {0, 1}  # the likeliest is not always first
     told = evidence(material, "1")
     rows = in_order(material, "1")
     assert [x["probability"] for x in told] == p[rows].tolist()
