@@ -8,8 +8,9 @@ far more frequent than chance would have it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -37,6 +38,8 @@ _BEGINS, _ENDS, _LACKS_A, _LACKS_B = range(4)
 
 Rows = NDArray[np.int32]
 Flags = NDArray[np.bool_]
+Listed = tuple[Rows, Rows, NDArray[np.uint8]]  # rows of A, of B, and what the pairs are
+Part = Callable[[], Listed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,7 @@ class Swaps:
             if total + n[k] <= _MOST:
                 total += n[k]
                 kept.append(k)
-        return Swaps(self.first, self.second, self.ways, tuple(sorted(kept)), total, self._block_of)
+        return replace(self, kinds=tuple(sorted(kept)), most=total)
 
     def of_pairs(self, a: Rows, b: Rows) -> NDArray[np.uint8]:
         """SWAPPED, HALF or 0 of each pair."""
@@ -151,9 +154,9 @@ class Swaps:
         joins += [_Join.of(*self.ways[way].keys(kind)) for way, kind in self.kinds]
         n = sum(join.sizes(rows).sum() for join in joins)
         parts = np.array_split(rows, max(1, -(-int(n) // _AT_A_TIME)))
-        return [Part(self, joins, part) for part in parts]
+        return [partial(self._listed, joins, part) for part in parts]
 
-    def listed(self, joins: Sequence[_Join], rows: Ints) -> tuple[Rows, Rows, NDArray[np.uint8]]:
+    def _listed(self, joins: Sequence[_Join], rows: Ints) -> Listed:
         """Pairs of some records of A, by row of A and then of B, and what they are."""
         n_b = len(self._block_of[1])
         number = distinct(np.concatenate([join.numbers(rows, n_b) for join in joins]))
@@ -179,18 +182,6 @@ class Swaps:
             equal = own[code >= 0] @ other[code[code >= 0]]
             share *= float(equal) / max(1, int(own.sum()) * int(other[:-1].sum()))
         return share * len(self._block_of[0]) * len(self._block_of[1])
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Some records of A, to be gone through together."""
-
-    swaps: Swaps
-    joins: Sequence[_Join]
-    rows: Ints
-
-    def __call__(self) -> tuple[Rows, Rows, NDArray[np.uint8]]:
-        return self.swaps.listed(self.joins, self.rows)
 
 
 @dataclass(frozen=True, slots=True)

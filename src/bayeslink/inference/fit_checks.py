@@ -96,6 +96,8 @@ def _wrong_fields(
     vectors, _, which = distinct_vectors(linked.levels)
     n = np.bincount(which, p, len(vectors))
     seen, wrong = priors.seen_and_wrong(vectors)
+    if not isinstance(parameters, Dependent):
+        seen = vectors > 0  # to the independent model a covered field is missing
     observed = np.bincount(wrong.sum(1), n, len(fields) + 1)
     expected = np.zeros(len(fields) + 1)
     sets, _, of_set = distinct_vectors(seen)
