@@ -73,7 +73,7 @@ BUGS = {
         "weight /= step_cost[n_rest + set_size[s]]",
     ),
     "cost of the wrong link: row": bug(
-        "kernels/moves.py", ROW, "/ step_cost[n_rest]", "/ step_cost[n_rest + 1]"
+        "kernels/moves.py", ROW, "step_cost[n_rest]\n", "step_cost[n_rest + 1]\n"
     ),
     "cost of the wrong link: balanced move": bug(
         "kernels/moves.py", BALANCED,
@@ -83,11 +83,10 @@ BUGS = {
     "no Hastings correction": bug(
         "kernels/moves.py", BALANCED, "if accept * there < here:", "if accept < 2.0:"
     ),
-    "moves redrawn until one is accepted": bug(
+    "moves redrawn until one adds or drops a link": bug(
         "kernels/sampling.py", SWEEPS,
         "    for _ in range((high - low + 3) // 4):\n",
-        "    before = links.of_row.copy()\n"
-        "    while (links.of_row == before).all():\n",
+        "    before = n_links\n    while n_links == before:\n",
     ),
     "number of links not restored after a rejection": bug(
         "kernels/moves.py", BALANCED,
@@ -136,8 +135,8 @@ BUGS = {
         "        counts[graph.edge_pattern[e]] += links.linked[e]\n",
         "        n_links = sweep_blocks(\n",
         "        stale = counts.copy()\n        n_links = sweep_blocks(\n",
-        "draw_parameters(model, vectors, counts, levels, shape, key, rng, state)\n        if",
-        "draw_parameters(model, vectors, stale, levels, shape, key, rng, state)\n        if",
+        "draw_parameters(model, vectors, counts, room, key, rng, state)\n        if",
+        "draw_parameters(model, vectors, stale, room, key, rng, state)\n        if",
     ),
     "α − 1 in the draws of m": bug(
         "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
@@ -231,7 +230,7 @@ BUGS = {
     ),
     "expectations not normalised: row": bug(
         "kernels/sampling.py", POSTERIOR + "[penalty-False-1]",
-        "expected[e] = weight / total", "expected[e] = weight",
+        "expected[e] = weights[e - first] / total", "expected[e] = weights[e - first]",
     ),
     # --- random numbers
     "chains share their streams": bug(

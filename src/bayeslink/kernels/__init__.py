@@ -57,8 +57,13 @@ _GROUPS = (
 _CALLBACK = "_raw_object_cache"  # how the names of functions begin that LLVM calls
 _LOCK = Lock()
 
-# A function that kernels call. It has no way in from Python: to make one takes long.
-helper = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+# Functions that kernels call. They have no way in from Python: to make one takes long. A `helper`
+# has its arrays from its caller and becomes part of it: a call would copy what describes them, and
+# to count references to them in an inner loop takes longer than all it does. A `maker` makes some.
+maker = numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+helper = numba.njit(
+    nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, _nrt=False
+)
 
 
 class Kernel:

@@ -19,7 +19,7 @@ the similarity would be within the last cut without them.
 
 import numpy as np
 
-from bayeslink.kernels import helper, kernel
+from bayeslink.kernels import helper, kernel, maker
 from bayeslink.kernels.lanes import (
     LANES,
     VECTOR,
@@ -277,7 +277,7 @@ def _jaro_winkler(x, m, y, n, lane, common, state):
     return _similarity(common, turned // 2, beginning, m, n)
 
 
-@helper
+@maker
 def _shared_beginnings(text, start, first, last):
     """How many first letters each text has in common with the one before of the same length."""
     shared = np.zeros(last - first, np.int64)

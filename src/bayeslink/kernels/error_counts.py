@@ -25,9 +25,8 @@ def symmetric(log_r, seen, skip, sums):
 
 
 @helper
-def log_constants(log_r, seen, out):
+def log_constants(log_r, seen, out, sums):
     """[set, e]: log of the polynomial of degree e over each set of fields seen; 0 beyond."""
-    sums = np.empty(len(log_r) + 1)
     for s in range(len(seen)):
         symmetric(log_r, seen[s], -1, sums)
         for e in range(len(sums)):

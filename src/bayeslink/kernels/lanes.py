@@ -16,7 +16,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
-from bayeslink.kernels import helper
+from bayeslink.kernels import helper, maker
 
 WORDS = 8
 LANES = 64 * WORDS
@@ -42,7 +42,7 @@ class _LanesModel(models.PrimitiveModel):
         super().__init__(manager, numba_type, _LLVM)
 
 
-@helper
+@maker
 def empty_vectors(n):
     """Words for n vectors, from an address at which none straddles two lines of the cache."""
     words = np.empty((n + 1) * WORDS, np.uint64)

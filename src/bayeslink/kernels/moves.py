@@ -14,11 +14,12 @@ def row_chances(
 ):
     """Odds of linking a free row along each of its edges against leaving it free, and 1 + sum."""
     total = 1.0
-    for e in range(row_start[row], row_start[row + 1]):
-        weight = 0.0
-        if of_column[edge_column[e]] < 0:
-            weight = odds[edge_pattern[e]] / step_cost[n_rest]
-        weights[e - row_start[row]] = weight
+    first, cost = row_start[row], step_cost[n_rest]
+    for e in range(first, row_start[row + 1]):
+        weight = odds[edge_pattern[e]] / cost
+        if of_column[edge_column[e]] >= 0:
+            weight = 0.0
+        weights[e - first] = weight
         total += weight
     return total
 
@@ -52,16 +53,16 @@ def row_weights(
     a candidate pair; else there is no such move).
     """
     total = 0.0
-    current = of_row[row]
-    for e in range(row_start[row], row_start[row + 1]):
+    first, current = row_start[row], of_row[row]
+    # What the move gives up where the column is free: the cost of a link, or the row's own link.
+    given_up = np.sqrt(step_cost[n_links]) if current < 0 else root[edge_pattern[current]]
+    for e in range(first, row_start[row + 1]):
         other = of_column[edge_column[e]]
         weight = root[edge_pattern[e]]
         if current == e:
             weight = np.sqrt(step_cost[n_links - 1]) / weight
-        elif current < 0 and other < 0:
-            weight /= np.sqrt(step_cost[n_links])
         elif other < 0:
-            weight /= root[edge_pattern[current]]
+            weight /= given_up
         elif current < 0:
             weight /= root[edge_pattern[other]]
         else:
@@ -69,9 +70,9 @@ def row_weights(
             if left < 0:
                 weight = 0.0
             else:
-                before = root[edge_pattern[current]] * root[edge_pattern[other]]
+                before = given_up * root[edge_pattern[other]]
                 weight *= root[edge_pattern[left]] / before
-        weights[e - row_start[row]] = weight
+        weights[e - first] = weight
         total += weight
     return total
 

@@ -23,6 +23,7 @@ from bayeslink.kernels.sampling import (
     draw_row,
     log_density,
     make_moves,
+    make_room,
     most_weights,
     weigh,
 )
@@ -36,8 +37,7 @@ def odds_of(model, vectors, state):
     """Odds of each pattern, and their square roots."""
     n = len(vectors.levels)
     odds, root = np.empty(n), np.empty(n)
-    constants = np.zeros((len(vectors.sets), state.log_m.shape[0] + 1))
-    weigh(model, vectors, state, constants, odds, root)
+    weigh(model, vectors, state, make_room(vectors, state), odds, root)
     return odds, root
 
 
@@ -47,11 +47,9 @@ def odds_of(model, vectors, state):
 )
 def next_parameters(seed, chain, sweep, model, vectors, counts, state):
     """Draw m and u given the links by pattern; returns the log density of both and the data."""
-    levels, shape = np.empty(state.log_m.shape, np.int64), np.empty(state.log_m.shape)
-    constants = np.zeros((len(vectors.sets), state.log_m.shape[0] + 1))
-    rng = np.zeros(1, np.uint64)
-    draw_parameters(model, vectors, counts, levels, shape, (seed, chain, sweep), rng, state)
-    return log_density(model, vectors, counts, levels, state, constants)
+    rng, room = np.zeros(1, np.uint64), make_room(vectors, state)
+    draw_parameters(model, vectors, counts, room, (seed, chain, sweep), rng, state)
+    return log_density(model, vectors, counts, room, state)
 
 
 @helper

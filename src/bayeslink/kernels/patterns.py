@@ -6,7 +6,7 @@ with open addressing, whose free places have negative keys.
 
 import numpy as np
 
-from bayeslink.kernels import helper, kernel
+from bayeslink.kernels import helper, kernel, maker
 from bayeslink.kernels.search import (
     A_TYPE,
     B_TYPE,
@@ -42,7 +42,7 @@ def add_all(keys, counts, code, times, factor):
     return new
 
 
-@helper
+@maker
 def with_room(keys, counts, n):
     """The hash table, made larger if need be so that n keys fill at most half of it."""
     size = len(keys)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from bayeslink.kernels import helper, kernel
+from bayeslink.kernels import helper, kernel, maker
 from bayeslink.kernels.births import (
     BARRED,
     Ended,
@@ -140,6 +140,18 @@ class Output(NamedTuple):
     batch_length: int
 
 
+class Room(NamedTuple):
+    """Where m and u are worked out."""
+
+    levels: np.ndarray  # links by field and level
+    shape: np.ndarray  # of the Dirichlet laws, likewise
+    shape_h: np.ndarray  # [missing, wrong]
+    by_set: np.ndarray  # links by set of fields seen and number wrong
+    n_wrong: np.ndarray  # links by field wrong
+    sums: np.ndarray  # of products of r, by the number of factors
+    constants: np.ndarray  # of the law of wrong fields, like `by_set`
+
+
 TYPES = {
     "u1": types.Array(types.uint8, 2, "C"),
     "i4": types.Array(types.int32, 1, "C"),
@@ -196,17 +208,29 @@ _PRIOR = _typed(Prior, "f8", "f8")
 _OUTPUT = _typed(Output, "i8", "f8", "f8..", "f8..", "f8", "f8", "f8", "int")
 
 
+@maker
+def make_room(vectors, state):
+    shape, n = state.log_m.shape, state.log_m.shape[0] + 1
+    return Room(
+        np.empty(shape, np.int64),
+        np.empty(shape),
+        np.empty((n, n)),
+        np.empty((len(vectors.sets), n), np.int64),
+        np.empty(n - 1, np.int64),
+        np.empty(n),
+        np.zeros((len(vectors.sets), n)),
+    )
+
+
 # --- links given m and u ------------------------------------------------------------------------
 
 
 @helper
-def weigh(model, vectors, state, constants, odds, root):
-    """Odds exp(w) of each pattern (Eq. 6), and their square roots.
-
-    `constants` gets those of the law of wrong fields, by set of fields seen and number wrong.
-    """
+def weigh(model, vectors, state, room, odds, root):
+    """Odds exp(w) of each pattern (Eq. 6), and their square roots."""
+    constants = room.constants
     if model.by_errors:
-        log_constants(state.log_r, vectors.sets, constants)
+        log_constants(state.log_r, vectors.sets, constants, room.sums)
     odds[BARRED] = 0.0
     root[BARRED] = 0.0
     for g in range(1, len(odds)):
@@ -306,17 +330,22 @@ def draw_row(row, graph, links, odds, step_cost, n_links, rng, weights, expected
     )  # fmt: skip
     threshold = uniform(rng) * total
     so_far = 1.0
+    first, last = row_start[row], row_start[row + 1]
+    if recording:
+        for e in range(first, last):
+            expected[e] = weights[e - first] / total
+    for e in range(first, last):
+        links.linked[e] = False
     of_row[row] = -1
-    for e in range(row_start[row], row_start[row + 1]):
-        weight = weights[e - row_start[row]]
-        links.linked[e] = so_far <= threshold and threshold < so_far + weight
-        so_far += weight
-        if links.linked[e]:
+    if threshold < so_far:
+        return n_links
+    for e in range(first, last):
+        so_far += weights[e - first]
+        if threshold < so_far:
+            links.linked[e] = True
             of_row[row] = e
             of_column[edge_column[e]] = e
-            n_links += 1
-        if recording:
-            expected[e] = weight / total
+            return n_links + 1
     return n_links
 
 
@@ -385,9 +414,9 @@ def most_weights(graph):
 
 
 @helper
-def draw_parameters(model, vectors, counts, levels, shape, key, rng, state):
-    """m and u given how many links have which pattern; `levels` gets their level counts."""
-    log_m, log_u = state.log_m, state.log_u
+def draw_parameters(model, vectors, counts, room, key, rng, state):
+    """m and u given how many links have which pattern; `room.levels` gets their level counts."""
+    log_m, log_u, levels, shape = state.log_m, state.log_u, room.levels, room.shape
     n_fields, width = log_m.shape
     for j in range(n_fields):
         for h in range(width):
@@ -406,18 +435,21 @@ def draw_parameters(model, vectors, counts, levels, shape, key, rng, state):
             shape[j, h] = model.alpha_u[j, h] + others
     draw_log_dirichlet(rng, shape, model.used, log_u)
     if model.by_errors:
-        draw_error_law(model, vectors, counts, levels, shape, rng, state)
+        draw_error_law(model, vectors, counts, room, rng, state)
 
 
 @helper
-def draw_error_law(model, vectors, counts, levels, shape, rng, state):
+def draw_error_law(model, vectors, counts, room, rng, state):
     """h and levels by Dirichlet draws; r by a random walk in each log r in turn.
 
     The step is as wide as the field's number of wrong links lets the posterior be, about.
     """
+    levels, shape, shape_h = room.levels, room.shape, room.shape_h
+    by_set, n_wrong_of = room.by_set, room.n_wrong
     n_fields, width = levels.shape
-    by_set = np.zeros((len(vectors.sets), n_fields + 1), np.int64)
-    shape_h = np.empty((n_fields + 1, n_fields + 1))
+    for s in range(len(by_set)):
+        for e in range(n_fields + 1):
+            by_set[s, e] = 0
     for a in range(n_fields + 1):
         for e in range(n_fields + 1):
             shape_h[a, e] = model.alpha_h[a, e]
@@ -430,12 +462,11 @@ def draw_error_law(model, vectors, counts, levels, shape, rng, state):
             shape[j, h] = model.alpha_level[j, h] + levels[j, h]
     draw_log_dirichlet(rng, shape, model.wrong, state.log_level)
     draw_log_dirichlet(rng, shape, model.right, state.log_level)
-    n_wrong_of = np.zeros(n_fields, np.int64)
     for j in range(n_fields):
+        n_wrong_of[j] = 0
         for h in range(width):
             if model.wrong[j, h]:
                 n_wrong_of[j] += levels[j, h]
-    sums = np.empty(n_fields + 1)
     for j in range(n_fields):
         here = state.log_r[j]
         n_right = 0
@@ -444,19 +475,19 @@ def draw_error_law(model, vectors, counts, levels, shape, rng, state):
                 n_right += levels[j, h]
         likely = n_wrong_of[j] * n_right / max(1, n_wrong_of[j] + n_right)
         step = 2.4 * normal(rng) / np.sqrt(likely + 1.0 / model.spread**2)
-        before = log_likelihood_of(j, state.log_r, vectors.sets, by_set, n_wrong_of, sums)
+        before = log_likelihood_of(j, state.log_r, vectors.sets, by_set, n_wrong_of, room.sums)
         before -= 0.5 * ((here - model.centre) / model.spread) ** 2
         state.log_r[j] = here + step
-        after = log_likelihood_of(j, state.log_r, vectors.sets, by_set, n_wrong_of, sums)
+        after = log_likelihood_of(j, state.log_r, vectors.sets, by_set, n_wrong_of, room.sums)
         after -= 0.5 * ((here + step - model.centre) / model.spread) ** 2
         if not np.log(1.0 - uniform(rng)) < after - before:
             state.log_r[j] = here
 
 
 @helper
-def log_density(model, vectors, counts, levels, state, constants):
+def log_density(model, vectors, counts, room, state):
     """log p(Γ | C, m, u) + log p(m, u), up to the priors' constants."""
-    log_m, log_u = state.log_m, state.log_u
+    log_m, log_u, levels, constants = state.log_m, state.log_u, room.levels, room.constants
     density = 0.0
     for j in range(log_m.shape[0]):
         for h in range(1, log_m.shape[1]):
@@ -472,7 +503,7 @@ def log_density(model, vectors, counts, levels, state, constants):
                 others = model.all_counts[j, h] - levels[j, h]
                 density += (model.alpha_u[j, h] - 1.0 + others) * log_u[j, h]
     if model.by_errors:
-        log_constants(state.log_r, vectors.sets, constants)
+        log_constants(state.log_r, vectors.sets, constants, room.sums)
         for g in range(1, len(counts)):
             if counts[g] > 0:
                 a, e = vectors.n_missing[g], vectors.n_wrong[g]
@@ -521,17 +552,15 @@ def run_sweeps(
 ):  # fmt: skip
     """Run sweeps; record from draw `first_draw` on if that is not negative. Returns the links."""
     rng = np.zeros(1, np.uint64)
-    n_patterns, shape_m = len(vectors.levels), state.log_m.shape
+    n_patterns, room = len(vectors.levels), make_room(vectors, state)
     odds, root, sums = np.empty(n_patterns), np.empty(n_patterns), np.empty(n_patterns)
     counts = np.empty(n_patterns, np.int64)
-    constants = np.zeros((len(vectors.sets), shape_m[0] + 1))
-    levels, shape = np.empty(shape_m, np.int64), np.empty(shape_m)
     weights, expected = np.empty(most_weights(graph)), np.zeros(len(graph.edge_pattern))
     step_cost, linked, edge_pattern = prior.step_cost, links.linked, graph.edge_pattern
     links_low, links_far = unlisted.links_low, unlisted.links_far
     for sweep in range(first_sweep, first_sweep + n_sweeps):
         key = (seed, chain, sweep)
-        weigh(model, vectors, state, constants, odds, root)
+        weigh(model, vectors, state, room, odds, root)
         n_links = sweep_blocks(
             graph, links, odds, root, step_cost, n_links, key, rng, weights, expected,
             first_draw >= 0
@@ -546,9 +575,9 @@ def run_sweeps(
             linked, edge_pattern, odds, step_cost, n_links, rng, first_draw
         )  # fmt: skip
         count_links(edge_pattern, linked, links_low, links_far, known, counts)
-        draw_parameters(model, vectors, counts, levels, shape, key, rng, state)
+        draw_parameters(model, vectors, counts, room, key, rng, state)
         if first_draw >= 0:
-            density = log_density(model, vectors, counts, levels, state, constants)
+            density = log_density(model, vectors, counts, room, state)
             density += prior.log_prior[n_links]
             record(
                 first_draw, out, n_links, density, model.used, state.log_m, state.log_u, expected

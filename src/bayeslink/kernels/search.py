@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayeslink.kernels import helper, kernel
+from bayeslink.kernels import helper, kernel, maker
 
 LOOKS = 4  # fields looked up for every pair visited
 
@@ -236,7 +236,7 @@ def compare(
     return n
 
 
-@helper
+@maker
 def grown(rows_a, rows_b, levels, used, size):
     """The output arrays with room for `size` pairs. By loops: slices take seconds to compile."""
     more_a, more_b = np.empty(size, np.int32), np.empty(size, np.int32)

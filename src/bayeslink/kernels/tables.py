@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from bayeslink.kernels import helper, kernel
+from bayeslink.kernels import helper, kernel, maker
 from bayeslink.kernels.lanes import lowest_bit
 
 _ONE = np.uint64(1)
 
 
-@helper
+@maker
 def grown(array, size):
     larger = np.empty(size, array.dtype)
     for k in range(len(array)):
