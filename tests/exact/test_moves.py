@@ -301,7 +301,10 @@ def single_chance(p, state, e):
         sampling.State(p.log_m.copy(), p.log_u.copy(), *rest), np.zeros(n_patterns, np.int64),
         sampling.Links(linked, no_rows[:0], none, none), no_births(n_patterns, pattern),
         births.Far(np.zeros((0, 2), np.int32), none, np.zeros(0), 0), p.n_elsewhere + len(state),
-        sampling.Output(*draw, probability, np.zeros(n), np.zeros(n), 1),
+        sampling.Output(
+            *draw, *(part[None] for part in rest), probability, np.zeros(n), np.zeros(n), 1
+        ),
+        sampling.Log(np.zeros(n, np.int64), np.zeros(1, np.int64), np.zeros(2, np.int64), 1, n, n),
     )  # fmt: skip
     assert linked[0] == (uniforms(1, 2, 3, 0)() < probability[0])
     return probability[0]
@@ -393,6 +396,7 @@ def test_sweeps_do_what_the_plain_version_does(prior, monkeypatch):
         state = frozenset(np.flatnonzero(linked).tolist())
         (alpha_m, alpha_u), used = files.alphas, files.alphas[0] > 0
         chances = np.zeros((tune + n_draws, len(linked)))
+        kept = np.split(draws.kept, np.cumsum(draws.n_kept)[:-1])
         for sweep in range(tune + n_draws):
             state, chances[sweep] = plain_sweep(
                 p, state, *kinds, partial(uniforms, seed, chain, sweep)
@@ -407,7 +411,7 @@ def test_sweeps_do_what_the_plain_version_does(prior, monkeypatch):
             if (draw := sweep - tune) < 0:
                 continue
             assert draws.n_links[draw] == len(blocks.known) + len(state)
-            assert frozenset(draws.kept[draw].tolist()) == state
+            assert frozenset(kept[draw].tolist()) == state
             np.testing.assert_allclose(draws.m[draw][used], np.exp(log_m[used]), rtol=1e-9)
             np.testing.assert_allclose(draws.u[draw][used], np.exp(log_u[used]), rtol=1e-9)
             density = table.log_prior[len(blocks.known) + len(state)]

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import bayeslink as bl
-from bayeslink import checkpoints
+from bayeslink import checkpoints, threads
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.cli import main
 from bayeslink.comparing import dictionaries
@@ -37,12 +37,13 @@ SHORT = ["--draws", "60", "--tune", "60", "--chains", "2"]
 # A run that is not killed says on its last line how many checkpoints it has written.
 DRIVER = """
 import atexit, os, signal, sys
-from bayeslink import checkpoints, cli
+from bayeslink import checkpoints, cli, threads
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.results import claim
 
 moment, number, *words = sys.argv[1:]
 checkpoints.EVERY = 1e9 if moment == "never" else 0.0
+threads.SECONDS = 0.0  # a sweep at a time
 count = 0
 atexit.register(lambda: sys.stderr.write(f"{count}"))
 
@@ -179,6 +180,7 @@ def interrupt(monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(checkpoints, "EVERY", 0.0)
+            patch.setattr(threads, "SECONDS", 0.0)  # a sweep at a time
             patch.setattr(Checkpoints, "save", counted)
             return CliRunner().invoke(main, [*map(str, words), "--threads", "1"])
 

@@ -10,51 +10,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.checkpoints import Arrays
-from bayeslink.inference.error_counts import ErrorLaw, ErrorPriors
+from bayeslink.kernels.sampling import Log
+from bayeslink.pairs.source import Ints
+
+_NONE = np.zeros(0, np.int64)
 
 
 @dataclass(slots=True)
 class Kept:
-    """Of every draw whose links are kept: the edges, the low pairs, the far pairs, the law."""
+    """Links of the draws that are kept, of so many draws at a time, and their numbers by draw."""
 
-    edges: list[NDArray[np.int32]] = field(default_factory=list)
-    low: list[NDArray[np.int64]] = field(default_factory=list)
-    far: list[NDArray[np.int64]] = field(default_factory=list)
-    laws: list[ErrorLaw | None] = field(default_factory=list)
+    links: list[Ints] = field(default_factory=list)
+    n_links: list[Ints] = field(default_factory=list)
+
+    def take(self, log: Log) -> None:
+        """What is in the log, which is empty then."""
+        n_draws, n_links = log.size
+        self.links.append(log.links[:n_links].copy())
+        self.n_links.append(log.n_links[:n_draws].copy())
+        log.size[:] = 0
 
 
-def written(parts: dict[str, Any], kept: Kept, ended: Sequence[NDArray[Any]]) -> Arrays:
+def written(parts: dict[str, Any], kept: Kept, ended: Sequence[Ints]) -> Arrays:
     """The arrays of the parts (named tuples), of what was kept and of the far links that ended."""
-    out = {f"{part}.{key}": array for part, key, array in _arrays(parts)}
-    for name, lists in _lists(kept, ended):
-        out[f"{name}.n"] = np.array([len(one) for one in lists], np.int64)
-        out[f"{name}.all"] = np.concatenate(lists) if lists else np.zeros(0, np.int64)
-    laws = [law for law in kept.laws if law is not None]
-    if laws:
-        for key in ("log_h", "log_r", "log_level"):
-            out[f"law.{key}"] = np.stack([getattr(law, key) for law in laws])
-    return out
+    return {
+        **{f"{part}.{key}": array for part, key, array in _arrays(parts)},
+        "kept.links": np.concatenate([_NONE, *kept.links]),
+        "kept.n_links": np.concatenate([_NONE, *kept.n_links]),
+        "ended": np.concatenate([np.zeros((0, 4), np.int64), *ended]),
+    }
 
 
-def restore(
-    found: Arrays, parts: dict[str, Any], priors: ErrorPriors | None
-) -> tuple[Kept, list[NDArray[Any]]]:
+def restore(found: Arrays, parts: dict[str, Any]) -> tuple[Kept, list[Ints]]:
     """Fill the arrays of the parts in place; what was kept, and the far links that ended."""
     for part, key, array in _arrays(parts):
         array[...] = found[f"{part}.{key}"]
-    edges, low, far, ended = (
-        [
-            one.copy()
-            for one in np.split(found[f"{name}.all"], np.cumsum(found[f"{name}.n"])[:-1])
-            if len(found[f"{name}.n"])
-        ]
-        for name in ("edges", "low", "far", "ended")
-    )
-    laws: list[ErrorLaw | None] = [None] * len(edges)
-    if priors is not None and "law.log_h" in found:
-        rows = zip(found["law.log_h"], found["law.log_r"], found["law.log_level"], strict=True)
-        laws = [ErrorLaw(priors, *(array.copy() for array in row)) for row in rows]
-    return Kept([one.astype(np.int32) for one in edges], low, far, laws), ended
+    return Kept([found["kept.links"]], [found["kept.n_links"]]), [found["ended"]]
 
 
 def _arrays(parts: dict[str, Any]) -> list[tuple[str, str, NDArray[Any]]]:
@@ -64,7 +55,3 @@ def _arrays(parts: dict[str, Any]) -> list[tuple[str, str, NDArray[Any]]]:
         for key, value in values._asdict().items()
         if isinstance(value, np.ndarray)
     ]
-
-
-def _lists(kept: Kept, ended: Sequence[NDArray[Any]]) -> list[tuple[str, Sequence[Any]]]:
-    return [("edges", kept.edges), ("low", kept.low), ("far", kept.far), ("ended", ended)]

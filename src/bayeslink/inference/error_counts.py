@@ -186,16 +186,17 @@ def error_mode(priors: ErrorPriors, levels: NDArray[np.uint8], counts: Ints) -> 
     return ErrorLaw(priors, _log(h), _mode_of_r(priors, levels, counts), _log(level))
 
 
-def mean_law(laws: Sequence[ErrorLaw]) -> ErrorLaw | None:
-    """Means of h, of log r and of levels; None of no laws."""
-    if not laws:
+def mean_law(
+    priors: ErrorPriors | None, log_h: Floats, log_r: Floats, log_level: Floats
+) -> ErrorLaw | None:
+    """Means over the first axis of h, of log r and of levels; None of no priors.
+
+    A common factor of all r makes no difference, so their mean is made 1 first.
+    """
+    if priors is None:
         return None
-    log_h, log_level = (
-        np.log(np.mean([np.exp(getattr(law, name)) for law in laws], axis=0))
-        for name in ("log_h", "log_level")
-    )
-    log_r = np.mean([law.log_r for law in laws], axis=0)
-    return ErrorLaw(laws[0].priors, log_h, log_r, log_level)
+    of_h, of_level = (np.log(np.exp(log_p).mean(axis=0)) for log_p in (log_h, log_level))
+    return ErrorLaw(priors, of_h, (log_r - log_r.mean(axis=1)[:, None]).mean(axis=0), of_level)
 
 
 def counts_by_errors(priors: ErrorPriors, levels: NDArray[np.uint8], counts: Ints) -> Ints:

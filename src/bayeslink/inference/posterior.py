@@ -40,13 +40,20 @@ class Draws:
     probability: Floats  # of each edge, averaged over draws
     batch_squares: Floats  # sum of squares of the batch means
     n_batches: int
-    kept: list[NDArray[np.int32]]  # linked edges at each kept draw,
-    kept_low: list[Ints]  # linked low pairs, by place,
-    kept_far: list[Ints]  # and other linked pairs, by number
+    kept: Ints  # links of the kept draws: edges, low pairs and all others, numbered through
+    n_kept: Ints  # of each kept draw
     low: NDArray[np.int32]  # of each low pair: draws it was linked in, how often it came to be
-    law: ErrorLaw | None  # of which fields are wrong, in the mean of the kept draws
+    laws: tuple[Floats, Floats, Floats]  # of which fields are wrong: h, r and levels, in logs
     far: Ints  # of each link of another pair: row of A, row of B, pattern, draws
     far_levels: NDArray[np.uint8]  # of the patterns
+
+    def no_edges(self, low: Pairs, n_b: int) -> tuple[Ints, Ints]:
+        """Where in `kept` are links of no edges, and the numbers of their pairs."""
+        at = np.flatnonzero(self.kept >= len(self.probability))
+        number = self.kept[at] - len(self.probability) - len(low)
+        is_low = number < 0
+        number[is_low] = low.take(number[is_low] + len(low)).numbered(n_b)
+        return at, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +87,7 @@ def _others(blocks: Blocks, results: Sequence[Draws], low: Pairs) -> _Others:
     probability = np.bincount(which, np.concatenate(draws), len(number)) / n
     n_visits = np.bincount(which, np.concatenate(visits), len(number))
     error = probability * np.sqrt(2 / np.maximum(1, n_visits))
-    places = distinct(np.concatenate([_NONE, *(part for r in results for part in r.kept_low)]))
-    far = np.concatenate([_NONE, *(part for r in results for part in r.kept_far)])
-    kept = distinct(np.append(low.take(places).numbered(n_b), far))
+    kept = distinct(np.concatenate([r.no_edges(low, n_b)[1] for r in results]))
     keep = (probability >= LEAST) | np.isin(number, kept, assume_unique=True)
     pairs = found.take(first[keep])
     rest = float(probability[~keep].sum())
@@ -143,20 +148,14 @@ class Posterior(Shown):
         candidate = candidate_of_edge.astype(np.int32)
 
         def positions(r: Draws) -> tuple[NDArray[np.int32], ...]:
-            """Candidates linked in each kept draw: of the edges, of the low pairs, of others."""
-            of_low = low.take(np.concatenate([_NONE, *r.kept_low])).numbered(blocks.pairs.n_b)
-            at_low, at_far = (
-                position[np.searchsorted(others.number, number)].astype(np.int32)
-                for number in (of_low, np.concatenate([_NONE, *r.kept_far]))
-            )
-            parts = [
-                np.split(at, np.cumsum([len(part) for part in kept])[:-1])
-                for at, kept in ((at_low, r.kept_low), (at_far, r.kept_far))
-            ]
-            return tuple(
-                np.concatenate([candidate[edges], *more])
-                for edges, *more in zip(r.kept, *parts, strict=True)
-            )
+            """Candidates linked in each kept draw."""
+            at, number = r.no_edges(low, blocks.pairs.n_b)
+            out = np.empty(len(r.kept), np.int32)
+            edges = np.ones(len(out), np.bool_)
+            edges[at] = False
+            out[edges] = candidate[r.kept[edges]]
+            out[at] = position[np.searchsorted(others.number, number)]
+            return tuple(np.split(out, np.cumsum(r.n_kept)[:-1]))
 
         return cls(
             blocks=with_others(blocks, others.pairs),
@@ -165,10 +164,13 @@ class Posterior(Shown):
             log_posterior=np.array([r.log_posterior for r in results]),
             m=np.array([r.m for r in results]),
             u=np.array([r.u for r in results]),
-            law=mean_law([r.law for r in results if r.law is not None]),
+            law=mean_law(
+                blocks.structure.errors,
+                *(np.concatenate(parts) for parts in zip(*(r.laws for r in results), strict=True)),
+            ),
             probability=np.clip(np.append(probability, others.probability), 0.0, 1.0),
             error=np.append(error, others.error),
-            kept=tuple(positions(r) if r.kept else () for r in results),
+            kept=tuple(positions(r) for r in results),
             kept_every=kept_every,
             restricted=restricted,
             rest=others.rest,

@@ -23,7 +23,7 @@ from bayeslink.checkpoints import Arrays, Checkpoints
 from bayeslink.distinct import distinct
 from bayeslink.errors import SettingsError
 from bayeslink.inference.chain_state import Kept, restore, written
-from bayeslink.inference.error_counts import ErrorLaw, error_mode, mean_law
+from bayeslink.inference.error_counts import error_mode
 from bayeslink.inference.far import FarPairs
 from bayeslink.inference.layout import Layout, both_ends, describe_vectors
 from bayeslink.inference.model import other_counts, proportions
@@ -38,6 +38,7 @@ from bayeslink.kernels.sampling import (
     LARGEST,
     Graph,
     Links,
+    Log,
     Output,
     Prior,
     State,
@@ -56,6 +57,7 @@ MOST_DAYS = 30
 KEPT_LINKS = 20_000_000  # link entries kept over all draws; beyond it, draws of links are thinned
 _BATCHES = 20  # per chain, for the Monte Carlo error of link probabilities
 _PART = 50  # sweeps for which far pairs are proposed at a time
+_LOGGED = 1_000_000  # links of draws that kernels put down before they are taken, about
 
 
 def sample(
@@ -244,6 +246,9 @@ class _Chain:
             log_posterior=np.zeros(draws),
             m=np.zeros(shape),
             u=np.zeros(shape),
+            log_h=np.zeros((draws, *self.state.log_h.shape)),
+            log_r=np.zeros((draws, *self.state.log_r.shape)),
+            log_level=np.zeros((draws, *self.state.log_level.shape)),
             probability=np.zeros(n_edges),
             batch=np.zeros(n_edges),
             batch_squares=np.zeros(n_edges),
@@ -281,30 +286,24 @@ class _Chain:
         checkpoints: Checkpoints | None = None,
     ) -> Draws:
         """Tune, then draw, keeping the links of every kept_every-th draw."""
-        kept = Kept()
+        kept, log = Kept(), self._log(kept_every)
         if checkpoints and (found := checkpoints.load(f"chain-{self.number}")):
             kept = self._restore(found)
-        since = time.monotonic()
+        began = since = time.monotonic()
 
-        def write_down(always: bool = False) -> None:
-            nonlocal since
-            if checkpoints is not None and (always or checkpoints.due(since)):
-                checkpoints.save(f"chain-{self.number}", self._written(kept))
-                since = time.monotonic()
+        def write_down() -> None:
+            assert checkpoints is not None
+            checkpoints.save(f"chain-{self.number}", self._written(kept))
 
-        began = since
-        step = tune if checkpoints is None else _PART
-        while self.done < tune:
-            self._sweep(min(step, tune - self.done), -1, report)
-            write_down()
-        while self.done < tune + draws:
-            n = min(kept_every, tune + draws - self.done)
-            self._sweep(n, self.done - tune, lambda done: None)
-            self._keep_links(kept)
-            if len(kept.edges) % 50 == 0:
+        for end in (tune, tune + draws):
+            for first, last in slices(end - self.done):
+                self._sweep(last - first, tune, log, kept)
                 report(self.done)
+                if checkpoints is not None and checkpoints.due(since):
+                    write_down()
+                    since = time.monotonic()
+        if checkpoints is not None and checkpoints.due(began):
             write_down()
-        write_down(always=checkpoints is not None and checkpoints.due(began))
         self._close(draws)
         out = self.out
         return Draws(
@@ -315,21 +314,19 @@ class _Chain:
             probability=out.probability / draws,
             batch_squares=out.batch_squares,
             n_batches=draws // out.batch_length,
-            kept=kept.edges,
-            kept_low=kept.low,
-            kept_far=kept.far,
+            kept=np.concatenate(kept.links),
+            n_kept=np.concatenate(kept.n_links),
             low=self.unlisted.low.tally,
-            law=mean_law([law for law in kept.laws if law is not None]),
+            laws=(out.log_h, out.log_r, out.log_level),
             far=np.concatenate([np.zeros((0, 4), np.int64), *self.ended]),
             far_levels=self.vectors.levels,
         )
 
-    def _keep_links(self, kept: Kept) -> None:
-        low, far = self.unlisted.links_low, self.unlisted.links_far
-        kept.edges.append(np.flatnonzero(self.links.linked).astype(np.int32))
-        kept.low.append(low.links[: low.size[0], 3].copy())
-        kept.far.append(self._numbered(far.links[: far.size[0]]))
-        kept.laws.append(self._law())
+    def _log(self, kept_every: int) -> Log:
+        n_a, n_b = self.blocks.pairs.n_a, self.blocks.pairs.n_b
+        draws = 2 + min(_PART, _LOGGED // min(n_a, n_b))
+        links, n_links = np.zeros(draws * min(n_a, n_b), np.int64), np.zeros(draws, np.int64)
+        return Log(links, n_links, np.zeros(2, np.int64), kept_every, n_a, n_b)
 
     def _parts(self) -> dict[str, Any]:
         """All that sweeps change, but for what follows from it."""
@@ -356,35 +353,27 @@ class _Chain:
         start = np.full(len(self.vectors.levels) + 1, low.start[-1])
         start[: len(low.start)] = low.start
         self.unlisted = self.unlisted._replace(low=low._replace(start=start))
-        kept, self.ended = restore(found, self._parts(), self.blocks.structure.errors)
+        kept, self.ended = restore(found, self._parts())
         return kept
 
-    def _sweep(self, n: int, first_draw: int, report: Callable[[int], None]) -> None:
-        """Some sweeps; `first_draw` is negative while tuning."""
-        for first, last in slices(n):
-            while first < last:
-                part, at = divmod(self.done, _PART)
-                size = min(last - first, _PART - at)
-                far = self._proposals(part, at, size)
-                given = (
-                    self.vectors, self.graph, self.layout.model, self.prior, self.state,
-                    self._known(), self.links, self.unlisted, far, self.n_links, self.out,
-                )  # fmt: skip
-                draw = first_draw + first if first_draw >= 0 else -1
-                self.n_links = int(
-                    run_sweeps(self.seed, self.number, self.done, size, draw, *given)
-                )
-                self.done += size
-                first += size
-                self._gather()
-            report(self.done)
-
-    def _law(self) -> ErrorLaw | None:
-        errors, state = self.blocks.structure.errors, self.state
-        if errors is None:
-            return None
-        log_r = state.log_r - state.log_r.mean()  # a common factor makes no difference
-        return ErrorLaw(errors, state.log_h.copy(), log_r, state.log_level.copy())
+    def _sweep(self, n: int, tune: int, log: Log, kept: Kept) -> None:
+        """Some sweeps, all of them after the first `tune` or none."""
+        last = self.done + n
+        while self.done < last:
+            part, at = divmod(self.done, _PART)
+            size = min(last - self.done, _PART - at)
+            draw = self.done - tune if self.done >= tune else -1
+            if draw >= 0:  # as many as the log has room for; the last draw may be one more
+                size = min(size, (len(log.n_links) - 1) * log.every)
+            far = self._proposals(part, at, size)  # which may come with patterns of their own
+            given = (
+                self.vectors, self.graph, self.layout.model, self.prior, self.state,
+                self._known(), self.links, self.unlisted, far, self.n_links, self.out, log,
+            )  # fmt: skip
+            self.n_links = int(run_sweeps(self.seed, self.number, self.done, size, draw, *given))
+            self.done += size
+            self._gather()
+            kept.take(log)
 
     def _known(self) -> Ints:
         known = np.zeros(len(self.vectors.levels), np.int64)
@@ -434,10 +423,6 @@ class _Chain:
     def _keep(self, links: Ints) -> None:
         rows = links - np.array([0, self.blocks.pairs.n_a, 0, 0])
         self.ended.append(rows)
-
-    def _numbered(self, links: Ints) -> Ints:
-        pairs = self.blocks.pairs
-        return links[:, 0] * pairs.n_b + links[:, 1] - pairs.n_a
 
     def _close(self, draws: int) -> None:
         """Count the links that still hold, up to the last draw."""

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.errors import SettingsError
-from bayeslink.inference.error_counts import ErrorLaw, ErrorPriors, mean_law
+from bayeslink.inference.error_counts import ErrorPriors
 from bayeslink.inference.layout import Layout
 from bayeslink.inference.posterior import Draws
 from bayeslink.kernels.parts import SINGLES, expect_part, next_parameters, odds_of, sweep_part
@@ -218,7 +218,7 @@ class _Chain:
         shape = (wanted.draws, *self.state.log_m.shape)
         self.m, self.u = np.zeros(shape), np.zeros(shape)
         self.densities = np.zeros(wanted.draws)
-        self.laws: list[ErrorLaw] = []
+        self.states: list[State] = []  # after each draw
 
     @property
     def n_links(self) -> int:
@@ -259,10 +259,7 @@ class _Chain:
         self.m[draw][used] = np.exp(self.state.log_m[used])
         self.u[draw][used] = np.exp(self.state.log_u[used])
         self.densities[draw] = density + self.prior.log_prior[self.n_links]
-        if self.errors is not None and self.wanted.keeps(draw):
-            log_r = self.state.log_r - self.state.log_r.mean()
-            law = self.state.log_h.copy(), log_r, self.state.log_level.copy()
-            self.laws.append(ErrorLaw(self.errors, *law))
+        self.states.append(State(*(part.copy() for part in self.state)))
 
     def _accepts(self, sweep: int, n_links: int) -> bool:
         """Whether so many links are accepted, by how the prior differs from a fixed cost."""
@@ -275,7 +272,7 @@ class _Chain:
         """The chain's draws, with what was made again of all parts."""
         draws, batch = self.wanted.draws, self.wanted.batch
         kept = [np.concatenate(edges) for edges in zip(*(k for *_, k in made), strict=True)]
-        nothing = [np.zeros(0, np.int64) for _ in kept]
+        _, _, *laws = (np.stack(parts) for parts in zip(*self.states, strict=True))
         return Draws(
             n_links=np.array([s.n_links for s in self.sweeps[self.wanted.tune :]]),
             log_posterior=self.densities,
@@ -284,11 +281,10 @@ class _Chain:
             probability=np.concatenate([total for total, *_ in made]) / draws,
             batch_squares=np.concatenate([squares for _, squares, _ in made]),
             n_batches=draws // batch,
-            kept=kept,
-            kept_low=nothing,
-            kept_far=nothing,
+            kept=np.concatenate(kept).astype(np.int64),
+            n_kept=np.array([len(edges) for edges in kept]),
             low=np.zeros((0, 2), np.int32),
-            law=mean_law(self.laws),
+            laws=(laws[0], laws[1], laws[2]),
             far=np.zeros((0, 4), np.int64),
             far_levels=self.layout.vectors.levels,
         )

@@ -134,10 +134,27 @@ class Output(NamedTuple):
     log_posterior: np.ndarray
     m: np.ndarray  # draw × field × level
     u: np.ndarray
+    log_h: np.ndarray  # draw × as in `State`
+    log_r: np.ndarray
+    log_level: np.ndarray
     probability: np.ndarray
     batch: np.ndarray  # sum over the present batch of draws
     batch_squares: np.ndarray  # sum of squares of the batch means
     batch_length: int
+
+
+class Log(NamedTuple):
+    """The links of draws that are kept, one draw after another, as far as the caller took none.
+
+    Edges, low pairs and all other pairs are numbered through, in this order.
+    """
+
+    links: np.ndarray
+    n_links: np.ndarray  # of each draw
+    size: np.ndarray  # how many draws and links there are
+    every: int  # so many draws, and the last, one is kept
+    n_a: int
+    n_b: int
 
 
 class Room(NamedTuple):
@@ -205,7 +222,8 @@ _UNLISTED = types.BaseTuple.from_types(
     Unlisted,
 )
 _PRIOR = _typed(Prior, "f8", "f8")
-_OUTPUT = _typed(Output, "i8", "f8", "f8..", "f8..", "f8", "f8", "f8", "int")
+_OUTPUT = _typed(Output, "i8", "f8", "f8..", "f8..", "f8..", "f8.", "f8..", "f8", "f8", "f8", "int")
+_LOG = _typed(Log, "i8", "i8", "i8", "int", "int", "int")
 
 
 @maker
@@ -521,11 +539,18 @@ def log_density(model, vectors, counts, room, state):
 
 
 @helper
-def record(draw, out, n_links, density, used, log_m, log_u, expected):
-    """Keep a draw."""
+def record(draw, out, n_links, density, used, state, expected):
+    """Keep what there is to know of a draw, but for its links."""
+    log_m, log_u = state.log_m, state.log_u
     out.n_links[draw] = n_links
     out.log_posterior[draw] = density
+    for a in range(state.log_h.shape[0]):
+        for e in range(state.log_h.shape[1]):
+            out.log_h[draw, a, e] = state.log_h[a, e]
     for j in range(log_m.shape[0]):
+        out.log_r[draw, j] = state.log_r[j]
+        for h in range(log_m.shape[1]):
+            out.log_level[draw, j, h] = state.log_level[j, h]
         for h in range(1, log_m.shape[1]):
             if used[j, h]:
                 out.m[draw, j, h] = np.exp(log_m[j, h])
@@ -539,16 +564,37 @@ def record(draw, out, n_links, density, used, log_m, log_u, expected):
             out.batch[e] = 0.0
 
 
+@helper
+def keep(log, linked, n_low, links_low, links_far):
+    """Keep the links of a draw."""
+    n_edges, first = len(linked), log.size[1]
+    n = first
+    for e in range(n_edges):
+        if linked[e]:
+            log.links[n] = e
+            n += 1
+    for k in range(links_low.size[0]):
+        log.links[n] = n_edges + links_low.links[k, 3]
+        n += 1
+    for k in range(links_far.size[0]):
+        a, b = links_far.links[k, 0], links_far.links[k, 1] - log.n_a
+        log.links[n] = n_edges + n_low + a * log.n_b + b
+        n += 1
+    log.n_links[log.size[0]] = n - first
+    log.size[0] += 1
+    log.size[1] = n
+
+
 @kernel(
     types.int64(
         types.int64, types.int64, types.int64, types.int64, types.int64, VECTORS_TYPE, GRAPH_TYPE,
         MODEL_TYPE, _PRIOR, STATE_TYPE, TYPES["i8"], LINKS_TYPE, _UNLISTED, _FAR, types.int64,
-        _OUTPUT,
+        _OUTPUT, _LOG,
     )
 )  # fmt: skip
 def run_sweeps(
     seed, chain, first_sweep, n_sweeps, first_draw, vectors, graph, model, prior, state, known,
-    links, unlisted, far, n_links, out,
+    links, unlisted, far, n_links, out, log,
 ):  # fmt: skip
     """Run sweeps; record from draw `first_draw` on if that is not negative. Returns the links."""
     rng = np.zeros(1, np.uint64)
@@ -579,8 +625,8 @@ def run_sweeps(
         if first_draw >= 0:
             density = log_density(model, vectors, counts, room, state)
             density += prior.log_prior[n_links]
-            record(
-                first_draw, out, n_links, density, model.used, state.log_m, state.log_u, expected
-            )
+            record(first_draw, out, n_links, density, model.used, state, expected)
             first_draw += 1
+            if first_draw % log.every == 0 or first_draw == len(out.n_links):
+                keep(log, linked, len(unlisted.low.pairs), links_low, links_far)
     return n_links
