@@ -324,8 +324,9 @@ class _Chain:
 
     def _log(self, kept_every: int) -> Log:
         n_a, n_b = self.blocks.pairs.n_a, self.blocks.pairs.n_b
-        draws = 2 + min(_PART, _LOGGED // min(n_a, n_b))
-        links, n_links = np.zeros(draws * min(n_a, n_b), np.int64), np.zeros(draws, np.int64)
+        most = max(1, min(n_a, n_b))  # links of a draw
+        draws = 2 + min(_PART, _LOGGED // most)
+        links, n_links = np.zeros(draws * most, np.int64), np.zeros(draws, np.int64)
         return Log(links, n_links, np.zeros(2, np.int64), kept_every, n_a, n_b)
 
     def _parts(self) -> dict[str, Any]:
