@@ -150,8 +150,14 @@ def _pairs(
         store.require_unchanged(sums, reading.read_summary(folder))
         return found
 
-    by_name = {f.name: f for f in settings["fields"]}
+    by_name = {f.name: f for f in settings.get("fields") or ()}
     told = state.read("fields")
+    if not all(name in by_name for name, *_ in told):
+        raise InputError(
+            f"cannot read {folder / 'link.toml'}: it does not have all fields that the run was "
+            "made with. It was damaged or edited: put back the one the run wrote, or link the "
+            "files again."
+        )
     fields = [_field(by_name[name], *levels) for name, *levels in told]
     return SavedPairs(
         fields,

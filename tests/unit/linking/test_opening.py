@@ -252,3 +252,14 @@ def test_point_runs_and_custom_fields_open_too(files, tmp_path):
     assert len(opened.joined()) == run.n_links
     with pytest.raises(bl.InputError, match="Python function"):
         opened.pairs.pattern_counts()
+
+
+@pytest.mark.parametrize("without", ["all", "a field"])
+def test_a_link_toml_that_lacks_fields_is_refused(home, tmp_path, without):
+    shutil.copytree(home / "run", tmp_path / "run")
+    path = tmp_path / "run" / "link.toml"
+    text = path.read_text()
+    path.write_text("" if without == "all" else text.replace('"occup"', '"other"'))
+    assert path.read_text() != text
+    with pytest.raises(bl.InputError, match="does not have all fields"):
+        bl.open_run(tmp_path / "run")
