@@ -75,7 +75,7 @@ def measure(scope: str) -> None:
                 facts["interval"] = post.interval()
             with phase(name, "Bayes estimate"):
                 decision = post.estimate()
-            chosen = callers_table(pairs, blocks.candidates.take(decision.links), {})
+            chosen = callers_table(pairs, post.blocks.candidates.take(decision.links), {})
             whole |= {"expected_false": round(decision.expected_false), **scores(chosen, truth)}
         with phase(name, "pattern counts") as facts:
             patterns = pairs.pattern_counts()

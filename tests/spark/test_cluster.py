@@ -1,6 +1,7 @@
 """A cluster of two worker processes, one of which is killed; a run that is cancelled."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import time
 import numpy as np
 import pytest
 
+from bayeslink.engines.spark import sending
 from bayeslink.engines.spark.cluster import Cluster
 from bayeslink.errors import SettingsError, TooManyPairsError
 
@@ -164,3 +166,9 @@ def test_what_is_sent_once_is_taken_back_when_it_is_gone(spark):
     del array, work
     assert list(cluster.run(lambda k: k, [(1,)], 1.0)) == [1]
     assert len(cluster.sender._parcels) == 0
+
+
+def test_two_processes_may_drop_the_same_file(tmp_path, monkeypatch):
+    """One is told that it is there, and the other has dropped it since."""
+    monkeypatch.setattr(os.path, "exists", lambda path: True)
+    assert sending.loads(pickle.dumps("work"), {}, str(tmp_path), ["bayeslink-1-1"]) == "work"

@@ -14,6 +14,7 @@ import uuid
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
@@ -116,8 +117,8 @@ def loads(text: bytes, parcels: Parcels, folder: str, gone: Iterable[str] = ()) 
     for name in gone:
         for kept in _kept:
             kept.pop(name, None)
-        if os.path.exists(path := os.path.join(folder, f"{name}.npy")):
-            os.unlink(path)
+        with suppress(FileNotFoundError):  # another process may be about the same
+            os.unlink(os.path.join(folder, f"{name}.npy"))
 
     class Unpickler(pickle.Unpickler):
         def persistent_load(self, name: str) -> Any:
