@@ -65,7 +65,7 @@ BUGS = {
     ),
     "cost of the wrong link: single pair": bug(
         "kernels/sampling.py", SINGLE,
-        "chance /= chance + step_cost[n_links]", "chance /= chance + step_cost[n_links + 1]",
+        "total = weight + step_cost[n_links]", "total = weight + step_cost[n_links + 1]",
     ),
     "cost of the wrong link: joint draw": bug(
         "kernels/matchings.py", JOINT,
@@ -225,8 +225,8 @@ BUGS = {
     ),
     # --- probabilities
     "expectations not normalised: joint draw": bug(
-        "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
-        "+= weights[s] / total", "+= weights[s]",
+        "kernels/matchings.py", POSTERIOR + "[penalty-False-250]",
+        "share = 0.0, 1.0 / total", "share = 0.0, 1.0",
     ),
     "expectations not normalised: row": bug(
         "kernels/sampling.py", POSTERIOR + "[penalty-False-1]",

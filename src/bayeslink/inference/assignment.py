@@ -83,9 +83,10 @@ def assign(
     contested = _contested(graph, price_a, price_b)
     tied = _ambiguous(graph, contested, chosen, price_a, price_b)
     if tied.any() and keys is not None:
+        always = chosen[~tied]
         _choose_by_key(graph, contested, chosen[tied], match_a, (price_a, price_b), keys)
         chosen = _chosen(graph, match_a)
-        tied = _ambiguous(graph, contested, chosen, price_a, price_b)
+        tied = ~np.isin(chosen, always, assume_unique=True)  # an equally good one lacked the others
     value = float(graph.scores[chosen].sum())
     slack = price_a[a] + price_b[b] - scores
     return Assignment(

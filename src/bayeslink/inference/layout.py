@@ -67,7 +67,7 @@ class Layout:
         pattern, of_known, of_low = np.split(
             number, np.cumsum([len(candidates), len(blocks.known)])
         )
-        low_order = np.lexsort((_luck(blocks, low), of_low))
+        low_order = _by_pattern(of_low, _luck(blocks, low))
         low_counts = np.bincount(of_low, minlength=len(patterns) + 1)
         row, column, rank = _oriented(blocks)
         size = blocks.n_pairs_in_block[blocks.block]
@@ -170,6 +170,14 @@ def describe_vectors(structure: Structure, levels: NDArray[np.uint8]) -> Vectors
         fixed_log_u=structure.tree.log_u(levels),
         sets=sets,
     )
+
+
+def _by_pattern(pattern: Ints, luck: NDArray[np.uint64]) -> Ints:
+    """np.lexsort((luck, pattern)), in half of its time."""
+    order = np.argsort(luck)
+    if pattern.max(initial=0) < 1 << 16:
+        pattern = pattern.astype(np.uint16)  # sorted by counting
+    return order[np.argsort(pattern[order], kind="stable")]
 
 
 def _luck(blocks: Blocks, pairs: Pairs) -> NDArray[np.uint64]:

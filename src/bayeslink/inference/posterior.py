@@ -145,15 +145,12 @@ class Posterior(Shown):
         probability, error = np.empty((2, len(mean)))
         probability[candidate_of_edge], error[candidate_of_edge] = mean, np.sqrt(spread)
 
-        candidate = candidate_of_edge.astype(np.int32)
+        candidate = np.append(candidate_of_edge, -1).astype(np.int32)  # −1: of another pair
 
         def positions(r: Draws) -> tuple[NDArray[np.int32], ...]:
             """Candidates linked in each kept draw."""
             at, number = r.no_edges(low, blocks.pairs.n_b)
-            out = np.empty(len(r.kept), np.int32)
-            edges = np.ones(len(out), np.bool_)
-            edges[at] = False
-            out[edges] = candidate[r.kept[edges]]
+            out = candidate.take(r.kept, mode="clip")
             out[at] = position[np.searchsorted(others.number, number)]
             return tuple(np.split(out, np.cumsum(r.n_kept)[:-1]))
 

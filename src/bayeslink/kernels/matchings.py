@@ -39,6 +39,25 @@ def joint_weights(
 
 
 @helper
+def edge_chances(first, last, set_parent, set_edge, weights, total, expected):
+    """Probability of each edge given those of its block's matchings, of which only their sums stay.
+
+    A matching's weight goes to its last edge and, by way of its parent, to all before it. Those
+    with the same last edge follow each other.
+    """
+    e = set_edge[last - 1]
+    so_far, share = 0.0, 1.0 / total
+    for s in range(last - 1, first, -1):
+        if set_edge[s] != e:
+            expected[e] = so_far * share
+            e = set_edge[s]
+            so_far = 0.0
+        so_far += weights[s - first]
+        weights[set_parent[s]] += weights[s - first]
+    expected[e] = so_far * share
+
+
+@helper
 def fill_matchings(rows, columns, first, last, most, used_rows, used_columns, parent, edge, size):
     """All matchings of edges first … last, each as its parent and one more edge.
 

@@ -14,9 +14,9 @@ def row_chances(
 ):
     """Odds of linking a free row along each of its edges against leaving it free, and 1 + sum."""
     total = 1.0
-    first, cost = row_start[row], step_cost[n_rest]
+    first, gain = row_start[row], 1.0 / step_cost[n_rest]
     for e in range(first, row_start[row + 1]):
-        weight = odds[edge_pattern[e]] / cost
+        weight = odds[edge_pattern[e]] * gain
         if of_column[edge_column[e]] >= 0:
             weight = 0.0
         weights[e - first] = weight

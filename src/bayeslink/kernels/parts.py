@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 
 from bayeslink.kernels import helper, kernel
-from bayeslink.kernels.matchings import LONGEST, joint_weights
+from bayeslink.kernels.matchings import LONGEST, edge_chances, joint_weights
 from bayeslink.kernels.moves import row_chances
 from bayeslink.kernels.random import start_stream, uniform
 from bayeslink.kernels.sampling import (
@@ -131,11 +131,7 @@ def expect_part(graph, links, odds, step_cost, n_links, expected):
             first, last, graph.set_parent, graph.set_edge, graph.set_size, graph.edge_pattern,
             odds, step_cost, rest, weights
         )  # fmt: skip
-        for s in range(1, last - first):
-            expected[graph.set_edge[first + s]] = 0.0
-        for s in range(last - first - 1, 0, -1):  # its weight goes to its last edge, all before it
-            expected[graph.set_edge[first + s]] += weights[s] / total
-            weights[graph.set_parent[first + s]] += weights[s]
+        edge_chances(first, last, graph.set_parent, graph.set_edge, weights, total, expected)
     for row in range(len(graph.row_start) - 1):
         held = links.of_row[row]
         if held >= 0:

@@ -28,7 +28,7 @@ from bayeslink.kernels.births import (
     move_low,
 )
 from bayeslink.kernels.error_counts import log_constants, log_likelihood_of
-from bayeslink.kernels.matchings import joint_weights
+from bayeslink.kernels.matchings import edge_chances, joint_weights
 from bayeslink.kernels.moves import balanced_move, row_chances
 from bayeslink.kernels.random import draw_log_dirichlet, normal, start_stream, uniform
 
@@ -279,12 +279,12 @@ def sweep_singles(graph, links, odds, step_cost, n_links, rng, expected, recordi
     """Single-pair blocks: each a Bernoulli draw. Returns the number of links."""
     for e in range(graph.n_single):
         n_links -= links.linked[e]
-        chance = odds[graph.edge_pattern[e]]
-        chance /= chance + step_cost[n_links]
-        links.linked[e] = uniform(rng) < chance
+        weight = odds[graph.edge_pattern[e]]
+        total = weight + step_cost[n_links]
+        links.linked[e] = uniform(rng) * total < weight  # the next pair waits for it: no division
         n_links += links.linked[e]
         if recording:
-            expected[e] = chance
+            expected[e] = weight / total
     return n_links
 
 
@@ -312,12 +312,8 @@ def draw_listed(k, graph, links, odds, step_cost, n_links, rng, weights, expecte
     while s > 0:
         links.linked[graph.set_edge[first + s]] = True
         s = graph.set_parent[first + s]
-    if recording:  # a matching's weight goes to its last edge and to all before it
-        for s in range(1, last - first):
-            expected[graph.set_edge[first + s]] = 0.0
-        for s in range(last - first - 1, 0, -1):
-            expected[graph.set_edge[first + s]] += weights[s] / total
-            weights[graph.set_parent[first + s]] += weights[s]
+    if recording:
+        edge_chances(first, last, graph.set_parent, graph.set_edge, weights, total, expected)
     return n_links
 
 
@@ -335,7 +331,7 @@ def make_moves(low, high, graph, links, root, step_cost, n_links, rng, weights):
 
 @helper
 def draw_row(row, graph, links, odds, step_cost, n_links, rng, weights, expected, recording):
-    """A draw of the link of a row of a large block. Returns the number of links."""
+    """A draw of the link of a row of a large block, `of_row`. Returns the number of links."""
     row_start, edge_column = graph.row_start, graph.edge_column
     of_row, of_column = links.of_row, links.of_column
     e = of_row[row]
@@ -352,15 +348,12 @@ def draw_row(row, graph, links, odds, step_cost, n_links, rng, weights, expected
     if recording:
         for e in range(first, last):
             expected[e] = weights[e - first] / total
-    for e in range(first, last):
-        links.linked[e] = False
     of_row[row] = -1
     if threshold < so_far:
         return n_links
     for e in range(first, last):
         so_far += weights[e - first]
         if threshold < so_far:
-            links.linked[e] = True
             of_row[row] = e
             of_column[edge_column[e]] = e
             return n_links + 1
@@ -376,6 +369,11 @@ def sweep_large(k, graph, links, odds, root, step_cost, n_links, rng, weights, e
         n_links = draw_row(
             row, graph, links, odds, step_cost, n_links, rng, weights, expected, recording
         )
+    for e in range(graph.row_start[low], graph.row_start[high]):
+        links.linked[e] = False
+    for row in range(low, high):
+        if links.of_row[row] >= 0:
+            links.linked[links.of_row[row]] = True
     return n_links
 
 
