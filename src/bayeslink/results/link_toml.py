@@ -161,7 +161,7 @@ def reading_entries(options: Sequence[ReadOptions]) -> dict[str, Any]:
     entries: dict[str, Any] = {}
     default = ReadOptions()
     for key in READ_KEYS:
-        values = [getattr(side, key) for side in options]
+        values = [plain(getattr(side, key)) for side in options]
         if values != [getattr(default, key)] * 2:
             a, b = ("" if value is None else value for value in values)
             entries[key] = a if a == b else [a, b]

@@ -22,7 +22,7 @@ from bayeslink.cli import main
 from bayeslink.comparing.catalogue import COMPARISONS
 from bayeslink.comparing.field_checks import NORMALISATIONS
 from bayeslink.errors import SettingsError
-from bayeslink.results.link_toml import dump, load
+from bayeslink.results.link_toml import dump, load, reading_entries
 from bayeslink.results.settings import fields_from, link_arguments
 from bayeslink.review.material import open_run
 
@@ -198,6 +198,11 @@ def test_link_toml_gives_back_what_it_was_made_from(folders, settings):
     assert {**defaults, **arguments} == expected
     again = {**settings, **defaults, **arguments, "started_in": os.getcwd()}
     assert dump(again, out) == text  # so a repeat of a repeat has the same settings, too
+
+
+def test_a_file_named_by_text_and_by_path_is_one():
+    read = [bl.ReadOptions(quarantine=name) for name in ("aside.txt", Path("aside.txt"))]
+    assert reading_entries(read)["quarantine"] == "aside.txt"
 
 
 def test_a_file_people_can_read():
