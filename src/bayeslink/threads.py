@@ -123,8 +123,10 @@ def interrupts_held(within: str = "") -> Iterator[None]:
     That is where compiled code calls Python: what is raised there is lost, or taken for a fault of
     the system. With `within`, only where functions whose names begin so are being called.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    if not callable(before := signal.getsignal(signal.SIGINT)):
         yield
         return
     held: list[FrameType | None] = []

@@ -158,8 +158,7 @@ BUGS = {
     ),
     "missing weighted as disagreement": bug(
         "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
-        "            if h == 0:\n                continue\n            if model.by_errors:\n",
-        "            h = max(1, h)\n            if model.by_errors:\n",
+        "of_level[j, vectors.levels[g, j]]", "of_level[j, max(1, vectors.levels[g, j])]",
     ),
     # --- links of pairs that no sweep visits
     "births weighed by the links there are, not one more": bug(
@@ -220,8 +219,8 @@ BUGS = {
     ),
     "u of dependent fields counted twice": bug(
         "kernels/sampling.py", ALL_PAIRS + "[all-dependent-penalty]",
-        "                if model.free[j]:\n                    w -= state.log_u[j, h]",
-        "                if True:\n                    w -= state.log_u[j, h]",
+        "            if model.free[j]:\n                of_level",
+        "            if True:\n                of_level",
     ),
     # --- probabilities
     "expectations not normalised: joint draw": bug(

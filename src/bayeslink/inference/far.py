@@ -8,6 +8,8 @@ can be proposed, whatever their levels, so that births and deaths (`kernels.birt
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,6 +24,8 @@ _ANY_SHARE = 0.05  # of proposals drawn from all pairs
 _TRIES = 4.0  # proposals a sweep for each far link expected
 _MOST_TRIES = 20_000
 _LEAST_TRIES = 20
+PART = 50  # sweeps whose proposals have a stream of their own
+_AT_ONCE = 20_000  # proposals made together, about: each call takes its time
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +69,29 @@ class FarPairs:
         shares = (1 - _ANY_SHARE) * shares
         shares[-1] += 1 - shares.sum()
         weighed = replace(self, shares=shares)
-        drawn, q = weighed._propose(rng, _PILOT)
+        drawn, q = weighed._propose([rng], _PILOT)
         expected = float((self._odds(drawn) / q).mean())
         a_sweep = int(np.clip(_TRIES * expected, _LEAST_TRIES, _MOST_TRIES))
         return replace(weighed, expected=expected, a_sweep=a_sweep)
 
-    def propose(self, seed: int, chain: int, part: int, sweeps: int) -> tuple[Pairs, Floats]:
-        """Proposals for so many sweeps of a chain, and q; infinite for those that cannot link."""
-        rng = np.random.default_rng([seed, chain, part])
-        pairs, q = self._propose(rng, self.a_sweep * sweeps)
+    def propose(self, seed: int, chain: int, parts: range) -> tuple[Pairs, Floats]:
+        """Proposals for these parts of a chain, and q; infinite for those that cannot link."""
+        rngs = [np.random.default_rng([seed, chain, part]) for part in parts]
+        pairs, q = self._propose(rngs, self.a_sweep * PART)
         return pairs, np.where(self._open(pairs), q, np.inf)
 
-    def _propose(self, rng: np.random.Generator, n: int) -> tuple[Pairs, Floats]:
-        which = np.searchsorted(np.cumsum(self.shares)[:-1], rng.random(n), side="right")
-        luck = rng.random((n, 3))
-        a, b = np.zeros((2, n), np.int32)
+    def parts_with(self, part: int, n_sweeps: int) -> range:
+        """The parts of a chain for which pairs are proposed together with those of this one."""
+        n = max(1, _AT_ONCE // (self.a_sweep * PART))
+        first = part - part % n
+        return range(first, min(first + n, math.ceil(n_sweeps / PART)))
+
+    def _propose(self, rngs: Sequence[np.random.Generator], n: int) -> tuple[Pairs, Floats]:
+        """n from each of the generators."""
+        numbers = [(rng.random(n), rng.random((n, 3))) for rng in rngs]
+        choice, luck = (np.concatenate(parts) for parts in zip(*numbers, strict=True))
+        which = np.searchsorted(np.cumsum(self.shares)[:-1], choice, side="right")
+        a, b = np.zeros((2, len(which)), np.int32)
         for k in np.unique(which):
             at = np.flatnonzero(which == k)
             field, level, _ = self.joins[k]

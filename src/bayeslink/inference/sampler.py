@@ -24,7 +24,7 @@ from bayeslink.distinct import distinct
 from bayeslink.errors import SettingsError
 from bayeslink.inference.chain_state import Kept, restore, written
 from bayeslink.inference.error_counts import error_mode
-from bayeslink.inference.far import FarPairs
+from bayeslink.inference.far import PART, FarPairs
 from bayeslink.inference.layout import Layout, both_ends, describe_vectors
 from bayeslink.inference.model import other_counts, proportions
 from bayeslink.inference.posterior import Draws, Posterior
@@ -56,7 +56,6 @@ FASTEST = 1e-5  # seconds that a sweep takes at least
 MOST_DAYS = 30
 KEPT_LINKS = 20_000_000  # link entries kept over all draws; beyond it, draws of links are thinned
 _BATCHES = 20  # per chain, for the Monte Carlo error of link probabilities
-_PART = 50  # sweeps for which far pairs are proposed at a time
 _LOGGED = 1_000_000  # links of draws that kernels put down before they are taken, about
 
 
@@ -256,13 +255,13 @@ class _Chain:
         )
         self.unlisted = self._unlisted()
         self.ended: list[Ints] = []  # far links: row of A, row of B, pattern, draws
-        self._part = -1
+        self._parts = range(0)  # whose proposals there are
         self._proposed: Far | None = None
 
     def _unlisted(self) -> Unlisted:
         pairs, low, records = self.blocks.pairs, self.layout.low, self.layout.records
         most = pairs.scope.max_links if len(low) or self.far is not None else 0
-        n_ended = self.far.a_sweep * _PART if self.far is not None else 0
+        n_ended = self.far.a_sweep * PART if self.far is not None else 0
         return Unlisted(
             records=records._replace(taken=np.zeros(len(records.taken), np.bool_)),
             low=Low(
@@ -325,11 +324,11 @@ class _Chain:
     def _log(self, kept_every: int) -> Log:
         n_a, n_b = self.blocks.pairs.n_a, self.blocks.pairs.n_b
         most = max(1, min(n_a, n_b))  # links of a draw
-        draws = 2 + min(_PART, _LOGGED // most)
+        draws = 2 + min(PART, _LOGGED // most)
         links, n_links = np.zeros(draws * most, np.int64), np.zeros(draws, np.int64)
         return Log(links, n_links, np.zeros(2, np.int64), kept_every, n_a, n_b)
 
-    def _parts(self) -> dict[str, Any]:
+    def _members(self) -> dict[str, Any]:
         """All that sweeps change, but for what follows from it."""
         whole = self.unlisted
         changed = {"taken": whole.records.taken, "tally": whole.low.tally}
@@ -345,7 +344,7 @@ class _Chain:
     def _written(self, kept: Kept) -> Arrays:
         numbers = np.array([self.done, self.n_links], np.int64)
         patterns = {"numbers": numbers, "levels": self.vectors.levels}
-        return {**written(self._parts(), kept, self.ended), **patterns}
+        return {**written(self._members(), kept, self.ended), **patterns}
 
     def _restore(self, found: Arrays) -> Kept:
         self.done, self.n_links = (int(n) for n in found["numbers"])
@@ -354,19 +353,19 @@ class _Chain:
         start = np.full(len(self.vectors.levels) + 1, low.start[-1])
         start[: len(low.start)] = low.start
         self.unlisted = self.unlisted._replace(low=low._replace(start=start))
-        kept, self.ended = restore(found, self._parts())
+        kept, self.ended = restore(found, self._members())
         return kept
 
     def _sweep(self, n: int, tune: int, log: Log, kept: Kept) -> None:
         """Some sweeps, all of them after the first `tune` or none."""
         last = self.done + n
         while self.done < last:
-            part, at = divmod(self.done, _PART)
-            size = min(last - self.done, _PART - at)
+            size = min(last - self.done, PART - self.done % PART)
             draw = self.done - tune if self.done >= tune else -1
             if draw >= 0:  # as many as the log has room for; the last draw may be one more
                 size = min(size, (len(log.n_links) - 1) * log.every)
-            far = self._proposals(part, at, size)  # which may come with patterns of their own
+            # Proposals may come with patterns of their own.
+            far = self._proposals(size, tune + len(self.out.n_links))
             given = (
                 self.vectors, self.graph, self.layout.model, self.prior, self.state,
                 self._known(), self.links, self.unlisted, far, self.n_links, self.out, log,
@@ -381,19 +380,21 @@ class _Chain:
         known[: len(self.layout.known)] = self.layout.known
         return known
 
-    def _proposals(self, part: int, at: int, size: int) -> Far:
+    def _proposals(self, size: int, in_all: int) -> Far:
+        """Those of the next sweeps, which are of one part; `in_all`: sweeps of the chain."""
         if self.far is None:
             return Far(np.zeros((0, 2), np.int32), np.zeros(0, np.int32), np.zeros(0), 0)
-        if part != self._part:
-            pairs, q = self.far.propose(self.seed, self.number, part, _PART)
+        part = self.done // PART
+        if part not in self._parts:
+            self._parts = self.far.parts_with(part, in_all)
+            pairs, q = self.far.propose(self.seed, self.number, self._parts)
             pattern = self._patterns_of(pairs)
             pattern[np.isinf(q)] = BARRED
             ends = both_ends(pairs, self.blocks.pairs.n_a)
-            self._part, self._proposed = part, Far(ends, pattern, q, self.far.a_sweep)
+            self._proposed = Far(ends, pattern, q, self.far.a_sweep)
         assert self._proposed is not None
-        n = self.far.a_sweep
+        whole, n, at = self._proposed, self.far.a_sweep, self.done - self._parts.start * PART
         own = slice(at * n, (at + size) * n)
-        whole = self._proposed
         return Far(whole.pairs[own], whole.pattern[own], whole.q[own], n)
 
     def _patterns_of(self, pairs: Pairs) -> NDArray[np.int32]:

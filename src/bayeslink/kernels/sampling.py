@@ -161,7 +161,7 @@ class Room(NamedTuple):
     """Where m and u are worked out."""
 
     levels: np.ndarray  # links by field and level
-    shape: np.ndarray  # of the Dirichlet laws, likewise
+    shape: np.ndarray  # of the Dirichlet laws, likewise; also the weights of levels
     shape_h: np.ndarray  # [missing, wrong]
     by_set: np.ndarray  # links by set of fields seen and number wrong
     n_wrong: np.ndarray  # links by field wrong
@@ -246,9 +246,10 @@ def make_room(vectors, state):
 @helper
 def weigh(model, vectors, state, room, odds, root):
     """Odds exp(w) of each pattern (Eq. 6), and their square roots."""
-    constants = room.constants
+    constants, of_level = room.constants, room.shape
     if model.by_errors:
         log_constants(state.log_r, vectors.sets, constants, room.sums)
+    weigh_levels(model, state, of_level)
     odds[BARRED] = 0.0
     root[BARRED] = 0.0
     for g in range(1, len(odds)):
@@ -258,20 +259,25 @@ def weigh(model, vectors, state, room, odds, root):
             w = state.log_h[vectors.n_missing[g], e] - constants[vectors.seen_set[g], e]
             w -= vectors.fixed_log_u[g]
         for j in range(vectors.levels.shape[1]):
-            h = vectors.levels[g, j]
-            if h == 0:
+            w += of_level[j, vectors.levels[g, j]]
+        root[g] = np.exp(0.5 * min(max(w, -LARGEST), LARGEST))
+        odds[g] = root[g] * root[g]
+
+
+@helper
+def weigh_levels(model, state, of_level):
+    """What each level of each field adds to the weight of a pattern; a missing one nothing."""
+    for j in range(of_level.shape[0]):
+        of_level[j, 0] = 0.0
+        for h in range(1, of_level.shape[1]):
+            if not model.by_errors:
+                of_level[j, h] = state.log_m[j, h] - state.log_u[j, h]
                 continue
-            if model.by_errors:
-                w += state.log_level[j, h]
-                if model.wrong[j, h]:
-                    w += state.log_r[j]
-                if model.free[j]:
-                    w -= state.log_u[j, h]
-            else:
-                w += state.log_m[j, h] - state.log_u[j, h]
-        w = min(max(w, -LARGEST), LARGEST)
-        odds[g] = np.exp(w)
-        root[g] = np.exp(0.5 * w)
+            of_level[j, h] = state.log_level[j, h]
+            if model.wrong[j, h]:
+                of_level[j, h] += state.log_r[j]
+            if model.free[j]:
+                of_level[j, h] -= state.log_u[j, h]
 
 
 @helper
@@ -438,8 +444,9 @@ def draw_parameters(model, vectors, counts, room, key, rng, state):
         for h in range(width):
             levels[j, h] = 0
     for g in range(1, len(counts)):
-        for j in range(n_fields):
-            levels[j, vectors.levels[g, j]] += counts[g]
+        if counts[g] > 0:
+            for j in range(n_fields):
+                levels[j, vectors.levels[g, j]] += counts[g]
     start_stream(rng, key[0], key[1], key[2], _PARAMETERS)
     for j in range(n_fields):
         for h in range(width):

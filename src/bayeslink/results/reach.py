@@ -28,6 +28,7 @@ NEAR = 0.01  # link probability from which a candidate is drawn as such
 RECORDS = b"records"  # in the table's metadata: of how many records those in it are a sample
 _MOST = 500  # records whose best pair is kept
 _WEIGHED = 30_000_000  # pairs weighed for that, at most
+_AT_ONCE = 200_000  # pairs
 
 
 def best_pairs(run: Run) -> pa.Table | None:
@@ -61,10 +62,13 @@ def best_pairs(run: Run) -> pa.Table | None:
 
 
 def _best(run: Run, side: int, rows: Ints, partners: Ints) -> Pairs:
-    best = np.empty(len(rows), np.int64)
-    for k, row in enumerate(rows):
-        a, b = _as_ab(side, np.full(len(partners), row), partners)
-        best[k] = partners[np.argmax(run.parameters.weight_of(run.pairs.levels_of(a, b)))]
+    parameters, best = run.parameters, np.empty(len(rows), np.int64)
+    step = max(1, _AT_ONCE // len(partners))
+    for first in range(0, len(rows), step):
+        some = rows[first : first + step]
+        a, b = _as_ab(side, np.repeat(some, len(partners)), np.tile(partners, len(some)))
+        weights = parameters.weight_of(run.pairs.levels_of(a, b)).reshape(len(some), -1)
+        best[first : first + step] = partners[weights.argmax(axis=1)]
     a, b = _as_ab(side, rows, best)
     return Pairs(a, b, run.pairs.levels_of(a, b))
 

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+from scipy import sparse
 
 from bayeslink.comparing.fields import GIVEN, Field, custom, given_levels
 from bayeslink.data.records import Records, read_records
@@ -153,9 +154,12 @@ def link_draw_table(posterior: Posterior) -> pa.Table:
     row_of[posterior.by_probability()] = np.arange(len(row_of))
     parts = []
     for number, kept in enumerate(posterior.kept):
-        state = np.repeat(np.arange(len(kept)), [len(k) for k in kept])
-        pair = row_of[np.concatenate(kept)] if len(kept) else row_of[:0]
-        pair, state = np.divmod(np.sort(pair * (len(kept) + 1) + state), len(kept) + 1)
+        start = np.append(0, np.cumsum([len(k) for k in kept]))
+        rows = row_of[np.concatenate(kept)] if len(kept) else row_of[:0]
+        ones, shape = np.ones(len(rows), np.int8), (len(kept), len(row_of))
+        by_pair = sparse.csr_array((ones, rows, start), shape).tocsc()  # sorted by counting
+        pair = np.repeat(np.arange(len(row_of)), np.diff(by_pair.indptr))
+        state = by_pair.indices
         new = np.ones(len(pair), bool)
         new[1:] = (np.diff(pair) != 0) | (np.diff(state) != 1)
         first = np.flatnonzero(new)
