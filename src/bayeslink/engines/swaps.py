@@ -50,13 +50,16 @@ class _Way:
     that: Dictionary
     across: Ints  # of each value of A in this, the code of the same in B in that; −1: none
     within: Ints  # the same in this
-    letters: tuple[tuple[Ints, Ints], ...]  # numbers of the other name's first and last letters
+    letters: tuple[tuple[Ints, Ints], ...] = ()  # numbers of the other name's first and last ones
 
     @classmethod
     def of(cls, this: Dictionary, that: Dictionary) -> _Way:
+        return cls(this, that, _found_in(this.a, that.b), _found_in(this.a, this.b))
+
+    def with_letters(self) -> _Way:
         parts = slice(None, _ALIKE), slice(-_ALIKE, None)
-        letters = tuple(_numbered_letters(that.a, this.b, part) for part in parts)
-        return cls(this, that, _found_in(this.a, that.b), _found_in(this.a, this.b), letters)
+        letters = (_numbered_letters(self.that.a, self.this.b, part) for part in parts)
+        return replace(self, letters=tuple(letters))
 
     def crosses(self, a: Rows, b: Rows) -> Flags:
         """Whether this name of A is that of B."""
@@ -111,21 +114,22 @@ class Swaps:
             x, y = pairs.dictionaries[first], pairs.dictionaries[second]
             ways = _Way.of(x, y), _Way.of(y, x)
             found = cls(first, second, ways, (), 0, pairs.block_of)
-            n, chance = _n_joined(*found._both_names()), found._by_chance()
+            n, chance = len(_Join.of(*found._both_names())), found._by_chance()
             if n >= _FEWEST and n > _TIMES * chance and (best is None or n - chance > best[0]):
                 best = n - chance, found
         return None if best is None else best[1]._with_kinds()
 
     def _with_kinds(self) -> Swaps:
         """With the kinds that are not too many: both names equal across columns in any case."""
+        ways = self.ways[0].with_letters(), self.ways[1].with_letters()
         kinds = [(way, kind) for way in range(2) for kind in range(4)]
-        n = {(way, kind): _n_joined(*self.ways[way].keys(kind)) for way, kind in kinds}
-        total, kept = _n_joined(*self._both_names()), []
+        n = {(way, kind): len(_Join.of(*ways[way].keys(kind))) for way, kind in kinds}
+        total, kept = len(_Join.of(*self._both_names())), []
         for k in sorted(kinds, key=lambda k: (n[k], k)):
             if total + n[k] <= _MOST:
                 total += n[k]
                 kept.append(k)
-        return replace(self, kinds=tuple(sorted(kept)), most=total)
+        return replace(self, ways=ways, kinds=tuple(sorted(kept)), most=total)
 
     def of_pairs(self, a: Rows, b: Rows) -> NDArray[np.uint8]:
         """SWAPPED, HALF or 0 of each pair."""
@@ -152,7 +156,7 @@ class Swaps:
         """All pairs of these records of A that it holds of, some at a time."""
         joins = [_Join.of(*self._both_names())]
         joins += [_Join.of(*self.ways[way].keys(kind)) for way, kind in self.kinds]
-        n = sum(join.sizes(rows).sum() for join in joins)
+        n = sum(join.n[rows].sum() for join in joins)
         parts = np.array_split(rows, max(1, -(-int(n) // _AT_A_TIME)))
         return [partial(self._listed, joins, part) for part in parts]
 
@@ -186,38 +190,35 @@ class Swaps:
 
 @dataclass(frozen=True, slots=True)
 class _Join:
-    """Records of B in the order of their keys."""
+    """The records of B with the key of each of A: so many of `rows_b`, from the first on."""
 
-    key_a: Ints
-    keys: Ints
-    rows_b: Ints
+    first: Rows
+    n: Rows
+    rows_b: Rows
 
     @classmethod
     def of(cls, key_a: Ints, key_b: Ints) -> _Join:
-        rows = np.flatnonzero(key_b >= 0)
+        keyed = np.flatnonzero(key_a >= 0)
+        rows = np.flatnonzero(key_b >= 0) if len(keyed) else keyed
         rows = rows[np.argsort(key_b[rows], kind="stable")]
-        return cls(key_a, key_b[rows], rows)
+        start = np.flatnonzero(np.diff(key_b[rows], prepend=-1))
+        keys, n = np.append(key_b[rows[start]], -1), np.diff(start, append=len(rows))
+        at = np.searchsorted(keys[:-1], key_a[keyed])
+        there = np.flatnonzero(keys[at] == key_a[keyed])
+        keyed, at = keyed[there], at[there]
+        ends = np.zeros((2, len(key_a)), np.int32)
+        ends[:, keyed] = start[at], n[at]
+        return cls(ends[0], ends[1], rows.astype(np.int32))
 
-    def sizes(self, rows: Ints) -> Ints:
-        """How many records of B have the same key as each of these of A."""
-        return np.subtract(*self._ends(rows))
+    def __len__(self) -> int:
+        return int(self.n.sum())
 
     def numbers(self, rows: Ints, n_b: int) -> Ints:
-        """Numbers of the pairs with the same key."""
-        last, first = self._ends(rows)
-        n = last - first
-        at = np.repeat(first - np.concatenate([[0], np.cumsum(n)[:-1]]), n) + np.arange(n.sum())
-        return np.asarray(np.repeat(rows, n) * n_b + self.rows_b[at])
-
-    def _ends(self, rows: Ints) -> tuple[Ints, Ints]:
-        wanted = self.key_a[rows]
-        last, first = (np.searchsorted(self.keys, wanted, side=s) for s in ("right", "left"))
-        return np.where(wanted < 0, 0, last), np.where(wanted < 0, 0, first)
-
-
-def _n_joined(key_a: Ints, key_b: Ints) -> int:
-    """How many pairs have the same key."""
-    return int(_Join.of(key_a, key_b).sizes(np.arange(len(key_a))).sum())
+        """Numbers of the pairs of some records of A."""
+        n = self.n[rows]
+        before = np.concatenate([[0], np.cumsum(n)[:-1]])
+        at = np.repeat(self.first[rows] - before, n) + np.arange(n.sum())
+        return np.asarray(np.repeat(rows.astype(np.int64), n) * n_b + self.rows_b[at])
 
 
 def _found_in(own: Codes, other: Codes) -> Ints:
