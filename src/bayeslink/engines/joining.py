@@ -24,7 +24,7 @@ MAX_LISTED, MAX_IN_FILES = 100_000_000, 1_000_000_000
 # Pairs that it looks at: so many, or so many for each record of either file, whichever is more.
 # The candidates among 10^12 take 4 × 10^9.
 MAX_VISITED, VISITED_A_RECORD = 2e10, 2e4
-_SORTED = 4_000_000  # pairs sorted at a time
+_SORTED = 2_000_000  # pairs sorted at a time
 
 Found = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]  # rows of A, of B, levels
 
