@@ -123,10 +123,9 @@ def interrupts_held(within: str = "") -> Iterator[None]:
     That is where compiled code calls Python: what is raised there is lost, or taken for a fault of
     the system. With `within`, only where functions whose names begin so are being called.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    if not callable(before := signal.getsignal(signal.SIGINT)):
+    in_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT) if in_main else None
+    if not callable(before):
         yield
         return
     held: list[FrameType | None] = []

@@ -50,7 +50,7 @@ class _Way:
     that: Dictionary
     across: Ints  # of each value of A in this, the code of the same in B in that; −1: none
     within: Ints  # the same in this
-    letters: tuple[tuple[Ints, Ints], ...] = ()  # numbers of the other name's first and last ones
+    letters: tuple[tuple[Ints, Ints], ...] = ()  # first and last of the other name, numbered
 
     @classmethod
     def of(cls, this: Dictionary, that: Dictionary) -> _Way:
