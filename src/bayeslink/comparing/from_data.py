@@ -270,22 +270,32 @@ def _joined_label(field: Field, group: Sequence[int], pairs: NDArray[Any]) -> st
 def joined_as_given(field: Field, lowest: int) -> tuple[Field, NDArray[np.uint8]]:
     """The field with the levels for which priors were given, and the new level of each old one.
 
-    A label such as "x or y" joins two levels; one without a prior joins the next worse. The levels
-    up to `lowest` and the next stay apart: they share a prior that was given for both.
+    A label such as "x or y" joins two levels; one without a prior joins the next worse, or, if that
+    is `lowest`, the next better below agreement, as in `joined_levels`. The levels up to `lowest`
+    and the next stay apart: they share a prior that was given for both.
     """
     of_m, of_u = (field.options.get(which, {}) for which in ("m_prior", "u_prior"))
     new = np.zeros(field.n_levels + 1, np.uint8)
     labels: list[str] = []
     called: list[str | None] = []
-    for level, label in enumerate(field.labels, 1):
-        name = _name_in(of_m or of_u, label)
+    names = [_name_in(of_m or of_u, label) for label in field.labels]
+    below = names[lowest : field.n_levels - len(field.bands) - 1]
+    if below and below[0] is None:
+        names[lowest] = next((name for name in below if name), None)
+    for level, (label, name) in enumerate(zip(field.labels, names, strict=True), 1):
         if level <= lowest + 1 or name not in (None, called[-1]):
             labels.append(label if name is None or level <= lowest else name)
             called.append(name)
         new[level] = len(labels)
     joined = relabelled(field, labels, len(field.bands))
-    m = [of_m[n] / called.count(n) if n in of_m else p for n, p in zip(called, joined.m_prior, strict=True)]
-    u = [of_u[n] / called.count(n) if n in of_u else p for n, p in zip(called, joined.u_prior, strict=True)]
+    m = [
+        of_m[n] / called.count(n) if n in of_m else p
+        for n, p in zip(called, joined.m_prior, strict=True)
+    ]
+    u = [
+        of_u[n] / called.count(n) if n in of_u else p
+        for n, p in zip(called, joined.u_prior, strict=True)
+    ]
     return replace(joined, m_prior=tuple(m), u_prior=tuple(u)), new
 
 
