@@ -5,8 +5,8 @@
 ```toml, csv  read; kept as a file where `<!-- file: NAME -->` stands before it
 
 `…` in an output stands for anything. `<!-- run: CODE -->` runs unseen: what a page
-takes for granted. `<!-- not run: WHY -->` says why a block cannot be run. A command that fails fails
-its page, unless `<!-- fails: exit 3 -->` stands before the block: then one must end so.
+takes for granted. `<!-- not run: WHY -->` says why a block cannot be run. A command that fails
+fails its page, unless `<!-- fails: exit 3 -->` stands before the block: then one must end so.
 
 python -m tests.docs.blocks PAGE… writes what is printed into the pages.
 """
