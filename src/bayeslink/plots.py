@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayeslink.data.id_pairs import among
-from bayeslink.pairs.source import fields_seen
 from bayeslink.pairs.tables import pair_table
 from bayeslink.report import charts, curves
 from bayeslink.report.examples import waterfall
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
 def weights(source: Run | Posterior | Mode) -> Chart:
     """Match weight of each level of each field, in bits, of a run, a posterior or a fit."""
     pairs = _holding(source, "pairs").pairs
-    weights = np.where(fields_seen(pairs)[:, None], source.parameters.log_weights, 0.0)
+    seen = pairs.level_counts().counts > 0  # the weight of other levels is the prior's alone
+    weights = np.where(seen, source.parameters.log_weights, np.nan)
     return charts.parameter_weights(pairs.fields, weights)
 
 

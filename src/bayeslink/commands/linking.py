@@ -35,6 +35,12 @@ if TYPE_CHECKING:
 
 # In the `meta` of a context: that a run goes on from its checkpoints, and the one that could.
 RESUMED, RESUMABLE = "bayeslink.resumed", "bayeslink.resumable"
+_TAKEN = ("strength", "draws", "tune", "chains", "seed", "threads", "memory")  # by --update
+_OF_A_BATCH = (
+    "a", "update", "output", "force", "group_readable", "as_json", "keep_inputs", "quiet",
+    "verbose", *_TAKEN,
+)  # fmt: skip
+_GIVEN = click.core.ParameterSource.COMMANDLINE
 
 
 @click.command()
@@ -272,6 +278,7 @@ def _link_batch(
     """`link --update`."""
     if not flags["a"] or not output:
         raise SettingsError("usage: bayeslink link --update RUN B_NEW -o OUT")
+    _refuse_what_a_batch_ignores()
     with showing_progress() as progress:
         from bayeslink.linking.opening import open_run
         from bayeslink.linking.updating import in_doubt, told
@@ -279,7 +286,7 @@ def _link_batch(
         from bayeslink.results.claim import claim
 
         before = open_run(earlier)
-        given = {key: flags[key] for key in ("strength", "draws", "tune", "chains", "seed")}
+        given = {key: flags[key] for key in _TAKEN}
         chosen = {key: value for key, value in given.items() if value is not None}
         with claim(output, force=force, inputs=(flags["a"],)):
             prepare_kernels(progress)
@@ -291,6 +298,19 @@ def _link_batch(
         return
     print_summary(run, Path(output))
     tell(f"\nWhat the batch changed:\n{told(before, run)}")
+
+
+def _refuse_what_a_batch_ignores() -> None:
+    """Options that `link --update` would not follow."""
+    here = click.get_current_context()
+    for option in here.command.params:
+        name = str(option.name)
+        if name not in _OF_A_BATCH and here.get_parameter_source(name) is _GIVEN:
+            raise SettingsError(
+                f"{option.opts[0]} does not go with --update, which links as RUN did. Allowed: "
+                f"{', '.join(f'--{key}' for key in _TAKEN)}. Leave it out, or link all of B anew "
+                "with --model RUN."
+            )
 
 
 def _changes(labels: str | None, config: Path | None, run: Run) -> Changes | None:

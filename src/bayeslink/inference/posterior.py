@@ -267,7 +267,8 @@ class Posterior(Shown):
         loss
             Costs of errors; balanced unless given, under which pairs above ½ are linked.
         method
-            "loss"; "f_score" for the set that maximises the expected F-score; "largest" for the
+            "loss"; "f_score" for the set with the largest 2 Σp / (links + E[L]), an F-score of
+            expected numbers, which is close to the expected F-score but not it; "largest" for the
             largest set whose expected share of false links is at most `false_link_rate`.
         """
         # Known links count towards the F-score and the share of false links, with probability 1.

@@ -39,7 +39,7 @@ from bayeslink.memory import parse_memory
 from bayeslink.pairs.source import PairSource
 from bayeslink.pairs.tables import pair_table
 from bayeslink.progress import with_bar
-from bayeslink.results.models import fields_from
+from bayeslink.results.models import fields_from, files_as_learned, read_model
 from bayeslink.suggesting.columns import with_chosen
 from bayeslink.suggesting.suggestion import suggest
 
@@ -164,6 +164,10 @@ def link(
         asked, chosen = with_chosen(flat(fields), a, b, read, missing)
         remarks = [*remarks, *([chosen] if chosen else [])]
     if model is not None:
+        model = read_model(model)
+        if not asked:
+            id, read = files_as_learned(model, id, read_options(read, missing))
+            missing = None
         asked = fields_from(model, asked or (), strength, structure)
     if checkpoints is not None:
         learned = () if model is None else [f.settings for f in asked or ()]

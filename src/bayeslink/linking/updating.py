@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from bayeslink.data.records import ReadOptions, read_records
+from bayeslink.engines.compare import read_options
 from bayeslink.errors import InputError
 from bayeslink.linking.link import link
 from bayeslink.linking.opening import open_run
@@ -46,29 +49,35 @@ def update(
     """
     if not isinstance(run, Run):
         run = open_run(run, a=a)
-    given, ids_b = inputs_of_a(run), run.pairs.ids(1, np.arange(run.pairs.n_b, dtype=np.int32))
+    given = inputs_of_a(run)
     free = np.setdiff1d(np.arange(run.pairs.n_a), linked_rows(run).a)
     if not len(free):
         raise InputError("every record of A has a link already: there is nothing left to link to.")
-    arguments = {key: run.settings[key] for key in _KEPT}
-    found = link(
-        given.take(pa.array(free)), b, run.settings["fields"],
-        **{**arguments, "model": run, "strength": strength, **changes},
-    )  # fmt: skip
-    again = pa.compute.is_in(
-        found.pairs.ids(1, np.arange(found.pairs.n_b, dtype=np.int32)), value_set=ids_b
-    )
-    if pa.compute.any(again).as_py():
-        raise InputError(
-            f"{pa.compute.sum(again).as_py():,} records of the new batch have ids that the earlier "
-            "B has too. Give new records only."
-        )
+    arguments = {**{key: run.settings[key] for key in _KEPT}, **changes}
+    _refuse_earlier_records(run, b, arguments["id"], read_options(arguments["read"], None)[1])
+    arguments = {"fields": run.settings["fields"], "model": run, "strength": strength} | arguments
+    found = link(given.take(pa.array(free)), b, **arguments)
     n = in_doubt(run)
     held = (
         f"{n:,} of the {run.n_links:,} earlier links are in doubt (a probability below {_SURE:g}) "
         "and were held as if certain. Link all of B again if they matter."
     )
     return replace(found, warnings=(*found.warnings, held)) if n else found
+
+
+def _refuse_earlier_records(run: Run, b: Any, id: Any, read: ReadOptions) -> None:
+    """Refuse ids that the earlier B has too, before the work; numbers of rows tell nothing."""
+    column = id if id is None or isinstance(id, str) else id[1]
+    if column is None:
+        return
+    batch = read_records(b, id=column, columns=[], options=replace(read, quarantine=None), side="B")
+    earlier = run.pairs.ids(1, np.arange(run.pairs.n_b, dtype=np.int32))
+    n = pc.sum(pc.is_in(batch.ids, value_set=earlier)).as_py()
+    if n:
+        raise InputError(
+            f"{n:,} records of the new batch have ids that the earlier B has too. Give new records "
+            "only."
+        )
 
 
 def in_doubt(run: Run) -> int:

@@ -265,7 +265,8 @@ def _check_table(table: pa.Table, name: str, summary: Mapping[str, Any]) -> None
     if name == "draws":
         _check_draws(table, summary)
     if name == "link_draws":
-        most = {"pair": summary["candidates"], "chain": summary["chains"]}
+        # Pairs that are no candidates are drawn, too.
+        most = {"pair": summary["n_pairs"], "chain": summary["chains"]}
         for column in ("pair", "chain", "first", "last"):
             high = most.get(column, summary["draws"]) - 1
             _number(table, column, 0, high, whole=True)

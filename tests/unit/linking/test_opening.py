@@ -263,3 +263,14 @@ def test_a_link_toml_that_lacks_fields_is_refused(home, tmp_path, without):
     assert path.read_text() != text
     with pytest.raises(bl.InputError, match="does not have all fields"):
         bl.open_run(tmp_path / "run")
+
+
+def test_a_run_with_more_pairs_drawn_than_candidates_opens_again(tmp_path):
+    """Files that tell little: most pairs that are links in some draw were born in sampling."""
+    texts = [[f"{k % 7}{side}{k}" for k in range(150)] for side in "xy"]
+    ids = [str(k) for k in range(150)]
+    a, b = (pa.table({"id": ids, "memo": text}) for text in texts)
+    run = bl.link(a, b, [bl.text("memo")], draws=80, tune=40, chains=2)
+    assert len(run.candidates()) > run.summary()["candidates"]
+    run.save(tmp_path / "run")
+    assert bl.open_run(tmp_path / "run").links.equals(run.links)
