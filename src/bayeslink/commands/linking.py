@@ -236,7 +236,7 @@ def link(
         print_json({**run.summary(), **({"changes": changed.as_dict()} if changed else {}), **plan})
         return
     if suggestion:
-        click.echo(f"{suggestion}\n")
+        tell(f"{suggestion}\n")
     print_summary(run, Path(output))
     if changed:
         tell(f"\nWhat the labels changed:\n{changed}")

@@ -41,13 +41,12 @@ def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -
         from bayeslink.results.audit import evaluate_sample
         from bayeslink.results.evaluation import evaluate as compare_links
         from bayeslink.results.reading import read_links
-        from bayeslink.results.store import read_truth
 
         progress("comparing links with the truth")
         result = (
             evaluate_sample(run, labels or None)
             if truth is None
-            else compare_links(read_links(run), read_truth(truth))
+            else compare_links(read_links(run), truth)
         )
     if as_json:
         print_json(result.as_dict())
