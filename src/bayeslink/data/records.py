@@ -27,7 +27,7 @@ from bayeslink.data.delimited import (
     no_records,
     write_misfits,
 )
-from bayeslink.data.places import STDIN, is_url, located, shown_url
+from bayeslink.data.places import is_url, label_of, located, shown_url
 from bayeslink.data.sources import Table, read_source, usable
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.memory import Memory
@@ -160,8 +160,7 @@ def read_records(
         label = shown_url(source)
     elif isinstance(source, str | os.PathLike):
         path = Path(located(source))
-        label = os.fsencode(source).decode("utf-8", "backslashreplace")
-        label = "standard input" if label == STDIN else label
+        label = label_of(source)
     where = f"input {side}, {label if label.isprintable() else repr(label)}"
     budget = Memory().budget if memory is None else memory
     table = read_source(source, wanted, options, where, budget)

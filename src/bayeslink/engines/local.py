@@ -266,9 +266,8 @@ class LocalPairs(HeldHere):
 
     def _file_warnings(self) -> Iterator[str]:
         a, b = self.records
-        same = a.sha256 is not None and a.sha256 == b.sha256
-        if same or (a.ids.equals(b.ids) and a.columns == b.columns):
-            yield "A and B are the same file."
+        if a.ids.equals(b.ids) and a.columns == b.columns:
+            yield "A and B hold the same records: each of them finds itself."
         for d in self.dictionaries:
             for codes, records in ((d.a, a), (d.b, b)):
                 if len(codes.values) == 0:

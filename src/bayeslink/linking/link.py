@@ -28,14 +28,14 @@ from bayeslink.inference.penalized import PenalizedFit, fit_penalized
 from bayeslink.inference.posterior import Posterior
 from bayeslink.inference.posthoc import posthoc_blocks
 from bayeslink.inference.priors import LinkCountPrior, Penalty
-from bayeslink.inference.sampler import check_sampling, sample
+from bayeslink.inference.sampler import sample
 from bayeslink.inference.structure import DEPENDENT, INDEPENDENT
 from bayeslink.judging.judgements import LINK, NONLINK
 from bayeslink.judging.labels import known_pairs, with_verdict
 from bayeslink.kernels import SOURCES
+from bayeslink.linking.checks import check_link
 from bayeslink.linking.fit_journal import FitJournal
 from bayeslink.linking.run import Run
-from bayeslink.memory import parse_memory
 from bayeslink.pairs.source import PairSource
 from bayeslink.pairs.tables import pair_table
 from bayeslink.progress import with_bar
@@ -146,15 +146,10 @@ def link(
         if prior is not None:
             raise SettingsError("give theta or a prior, not both: theta=2 is prior=Penalty(2).")
         prior = Penalty(theta)
-    check_sampling(
-        draws=draws,
-        tune=tune,
-        chains=chains,
-        seed=seed,
-        threads=threads,
-        levels=sum(f.n_levels for f in flat(fields or ()) if isinstance(f, Field)),
-        budget=parse_memory(memory),
-    )
+    check_link(
+        a, b, fields, draws=draws, tune=tune, chains=chains, seed=seed, threads=threads,
+        memory=memory, labels=labels, model=model, read=read, missing=missing, engine=engine,
+    )  # fmt: skip
     known, remarks = known_pairs(labels, known_links, known_nonlinks)
     if point and known is not None:
         raise SettingsError("known pairs enter through sampling: leave out point=True.")

@@ -8,9 +8,11 @@ from typing import Any
 
 from bayeslink.comparing.fields import Field
 from bayeslink.data.delimited import require_columns
+from bayeslink.data.places import require_there
 from bayeslink.data.records import ReadOptions, Records, read_records
 from bayeslink.engines.compare import Ids, read_options
 from bayeslink.engines.input_checks import repeated_records
+from bayeslink.engines.same_input import refuse_same_records, refuse_same_source
 from bayeslink.errors import InputError
 from bayeslink.plain import plain
 from bayeslink.suggesting.grading import Grade, grade
@@ -134,10 +136,14 @@ def suggest(
         As `compare` takes them; missing words that are found are added.
     """
     options = read_options(read, missing)
+    for side, source in zip("AB", (a, b), strict=True):
+        require_there(source, side)
+    refuse_same_source(a, b, options)
     records = [
         read_records(source, id=None, columns=None, options=options[side], side="AB"[side])
         for side, source in enumerate((a, b))
     ]
+    refuse_same_records(records, options)
     profiles = [profile_columns(side) for side in records]
     given = (id, id) if id is None or isinstance(id, str) else tuple(id)
     for side, name in enumerate(given):
