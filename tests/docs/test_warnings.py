@@ -34,7 +34,7 @@ MAKERS = {
     "inference/decisions.py": ("too_few",),
     "inference/sensitivity.py": ("_notes",),
     "judging/labels.py": ("known_pairs",),
-    "linking/link.py": ("_point_warnings", "_posterior_warnings"),
+    "linking/link.py": ("_point_warnings", "_posterior_warnings", "_copies_linked"),
     "results/outputs.py": ("write_outputs",),
     "suggesting/suggestion.py": ("in_one_line",),
     "kernels/__init__.py": ("prepare",),

@@ -333,8 +333,28 @@ def _fit_warnings(fit: PenalizedFit) -> list[str]:
 def _posterior_warnings(posterior: Posterior, decision: Decision) -> list[str]:
     n_links = len(decision.links) + len(posterior.blocks.known)
     empty = None if n_links else "no pair has a link probability above ½: the linkage is empty."
-    found = (posterior.warning(), empty, too_few(n_links, posterior.interval()))
+    too_few_links = too_few(n_links, posterior.interval())
+    found = (posterior.warning(), empty, too_few_links, _copies_linked(posterior, decision))
     return [warning for warning in found if warning]
+
+
+def _copies_linked(posterior: Posterior, decision: Decision) -> str | None:
+    """Say how many links are to one of several records that cannot be told apart."""
+    copies = getattr(posterior.blocks.pairs, "copies", None)
+    if copies is None:
+        return None
+    linked = posterior.blocks.candidates.take(decision.links)
+    several = [np.bincount(side, minlength=len(side))[side] > 1 for side in copies]
+    of_a, of_b = (int(s[rows].sum()) for s, rows in zip(several, (linked.a, linked.b), strict=True))
+    if not of_a and not of_b:
+        return None
+    return (
+        f"{of_a:,} linked records of A, and {of_b:,} of B, have copies in their file: records "
+        "equal in all compared fields. One of the copies is linked, whichever the rows' order; which one "
+        "the data cannot tell. link_probability is that of this very pair, so about one half for "
+        "two copies; the links expected to be false count copies as one. Keep one record of each "
+        "person."
+    )
 
 
 class _Clock:

@@ -1,4 +1,4 @@
-"""`link` and the other commands where something is wrong from the start, or nothing is to be said."""
+"""`link` and other commands: what is wrong from the start, and nothing said with -q."""
 
 import subprocess
 import sys
