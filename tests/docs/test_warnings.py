@@ -36,7 +36,7 @@ MAKERS = {
     "judging/labels.py": ("known_pairs",),
     "linking/link.py": ("_point_warnings", "_posterior_warnings", "_copies_linked"),
     "results/outputs.py": ("write_outputs",),
-    "suggesting/suggestion.py": ("in_one_line",),
+    "suggesting/suggestion.py": ("in_one_line", "find_ids", "id_warnings"),
     "kernels/__init__.py": ("prepare",),
 }
 

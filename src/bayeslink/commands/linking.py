@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ RESUMED, RESUMABLE = "bayeslink.resumed", "bayeslink.resumable"
     "--id",
     "ids",
     multiple=True,
-    help="Id column (twice: in A, then in B). [id; found without --on]",
+    help="Id column (twice: in A, then in B). [id, or as found in the files]",
 )
 @click.option("--no-id", is_flag=True, help="The files have no id column: number the rows.")
 @click.option(
@@ -239,6 +240,8 @@ def link(
                 arguments |= {"fields": suggestion.fields, "read": suggestion.read}
                 arguments.setdefault("id", suggestion.id)
             run = link_files(**arguments, progress=progress, checkpoints=checkpoints)
+            if suggestion:
+                run = replace(run, warnings=(*suggestion.warnings, *run.warnings))
             changed = _changes(flags["labels"], config, run)  # first: it may be OUT's own labels
             run.save(
                 output,
@@ -252,7 +255,7 @@ def link(
         print_json({**run.summary(), **({"changes": changed.as_dict()} if changed else {}), **plan})
         return
     if suggestion:
-        tell(f"{suggestion}\n")
+        tell(f"{replace(suggestion, warnings=())}\n")  # which are among the run's
     print_summary(run, Path(output))
     if changed:
         tell(f"\nWhat the labels changed:\n{changed}")
