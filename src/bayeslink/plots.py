@@ -65,7 +65,7 @@ def path(source: Run | PenaltyPath) -> Chart:
 
     Of a run, from 4 below its θ to 4 above it.
     """
-    path = path_around(source.pairs, source.theta) if _is_run(source) else source
+    path: Any = path_around(source.pairs, source.theta) if _is_run(source) else source
     up, down = (np.array([m.n_links for m in side], float) for side in (path.up, path.down))
     return curves.path(path.thetas, up, down)
 
@@ -83,7 +83,7 @@ def sensitivity(source: Run | Sensitivity) -> Chart:
 
     Of a run: under its own prior, and with a θ that is 2 lower and 2 higher.
     """
-    result = _other_priors(source) if _is_run(source) else source
+    result: Any = _other_priors(source) if _is_run(source) else source
     rows = [(r.label, r.n_links, r.interval, r.prior_interval) for r in result.results]
     return curves.intervals("Links under several priors", rows, "number of links, L")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from bayeslink.pairs.source import Ints
 from bayeslink.shown import html_table
 
 
@@ -15,9 +14,6 @@ class Held:
     n_a: Any
     n_b: Any
     n_pairs: Any
-
-    # Of each record of A and of B, the first copy of it; None where records are not known.
-    copies: tuple[Ints, Ints] | None = None
 
     def __repr__(self) -> str:
         return "\n".join([self._told(), *(f"  {field!r}" for field in self.fields)])

@@ -138,8 +138,8 @@ def suggest(
         As `compare` takes them; missing words that are found are added.
     """
     options = read_options(read, missing)
-    for side, source in zip("AB", (a, b), strict=True):
-        require_there(source, side)
+    for name, source in zip("AB", (a, b), strict=True):
+        require_there(source, name)
     refuse_same_source(a, b, options)
     records = [
         read_records(source, id=None, columns=None, options=options[side], side="AB"[side])
@@ -148,10 +148,10 @@ def suggest(
     refuse_same_records(records, options)
     profiles = [profile_columns(side) for side in records]
     given = (id, id) if id is None or isinstance(id, str) else tuple(id)
-    for side, name in enumerate(given):
-        if name is not None:
+    for side, column in enumerate(given):
+        if column is not None:
             where = f"input {'AB'[side]}, {records[side].label}"
-            require_columns(list(records[side].columns), [name], where)
+            require_columns(list(records[side].columns), [column], where)
     return _Work(records, profiles, options, (given[0], given[1])).result()
 
 
