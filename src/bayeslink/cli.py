@@ -35,18 +35,19 @@ class _Commands(click.Group):
             try:
                 return super().invoke(ctx)
             except BayeslinkError as error:
+                _abandon_compiling()
                 complain(f"bayeslink: {error}{_how_to_go_on(ctx)}")
                 ctx.exit(error.exit_code)
             except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
                 raise
             except KeyboardInterrupt:
-                if kernels := sys.modules.get("bayeslink.kernels"):
-                    kernels.abandon()
+                _abandon_compiling()
                 kept = ctx.invoked_subcommand in ("demo", "reproduce")  # what they have done so far
                 words = "" if kept or linking.RESUMABLE in ctx.meta else "; nothing was written"
                 complain(f"bayeslink: interrupted{words}.{_how_to_go_on(ctx)}")
                 ctx.exit(128 + signals[0] if signals else 130)
             except Exception as error:
+                _abandon_compiling()
                 complain(f"bayeslink: {_unforeseen(error)}")
                 ctx.exit(1)
 
@@ -86,6 +87,12 @@ for command in (
     about.completion,
 ):
     main.add_command(command)
+
+
+def _abandon_compiling() -> None:
+    """Do not wait for code that nobody will run: a mistake is told at once."""
+    if kernels := sys.modules.get("bayeslink.kernels"):
+        kernels.abandon()
 
 
 def _how_to_go_on(ctx: click.Context) -> str:

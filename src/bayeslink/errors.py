@@ -23,6 +23,14 @@ class InputError(BayeslinkError, ValueError):
     exit_code = 3
 
 
+class NoColumnError(InputError):
+    """A file or table lacks a column that was asked for."""
+
+    def __init__(self, message: str, column: str) -> None:
+        super().__init__(message)
+        self.column = column
+
+
 class OutputError(BayeslinkError, OSError):
     """Results could not be written; what was there before is untouched."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,9 @@ from bayeslink.commands.talking import (
     showing_progress,
     tell,
 )
+from bayeslink.data.places import require_there
 from bayeslink.errors import SettingsError
+from bayeslink.results.claim import check_target
 
 if TYPE_CHECKING:
     from bayeslink.linking.run import Run
@@ -43,14 +46,15 @@ _OF_A_BATCH = (
 _GIVEN = click.core.ParameterSource.COMMANDLINE
 
 
-@click.command()
+@click.command(no_args_is_help=True)
 @click.argument("a", required=False, type=FILE_TEXT)
 @click.argument("b", required=False, type=FILE_TEXT)
+@click.argument("more", nargs=-1, metavar="", type=FILE_TEXT)
 @click.option(
     "--id",
     "ids",
     multiple=True,
-    help="Id column (twice: in A, then in B). [id; found without --on]",
+    help="Id column (twice: in A, then in B). [id, or as found in the files]",
 )
 @click.option("--no-id", is_flag=True, help="The files have no id column: number the rows.")
 @click.option(
@@ -179,16 +183,28 @@ def link(
     keep_inputs: bool,
     update: Path | None,
     linked_to: str | None,
+    more: tuple[str, ...],
     **flags: Any,
 ) -> None:
     """Link the files A and B and write the results to OUT."""
+    _refuse_more_files(more)
+    for option in ("labels", "model"):
+        require_there(flags[option], f"(--{option})")
+    require_there(config, "(--config)")
+    require_there(update, "(--update)")
+    if config is None and flags["engine"] != "spark":
+        require_there(flags["a"], "A" if update is None else "B")
+        require_there(flags["b"], "B")
+    if output:
+        check_target(Path(output), force=force)  # before the work, not after it
     if update is not None:
         _link_batch(update, output, force, group_readable, as_json, flags)
         return
     with showing_progress() as progress:
         from bayeslink.engines.spark.choosing import started_session
+        from bayeslink.linking.checks import check_link
         from bayeslink.linking.link import link as link_files
-        from bayeslink.results.claim import check_target, claim
+        from bayeslink.results.claim import claim
         from bayeslink.results.interrupted import checkpoints_of
         from bayeslink.results.link_toml import load
         from bayeslink.results.settings import from_flags, link_arguments
@@ -202,7 +218,7 @@ def link(
                 )
         if not output:
             raise SettingsError("no output directory. Name one: -o OUT")
-        check_target(Path(output), force=force)  # before the work, not after it
+        check_target(Path(output), force=force)
         arguments = link_arguments(settings)
         arguments |= {key: flags[key] for key in ("model", "strength") if flags[key] is not None}
         here = click.get_current_context()
@@ -218,6 +234,7 @@ def link(
             ) as checkpoints,
             _removed_on_failure(read.quarantine for read in arguments["read"]),
         ):
+            check_link(**arguments)
             prepare_kernels(progress)
             if arguments.get("engine") == "spark":
                 arguments["engine"] = started_session(flags["master"], flags["spark_conf"])
@@ -229,6 +246,8 @@ def link(
                 arguments |= {"fields": suggestion.fields, "read": suggestion.read}
                 arguments.setdefault("id", suggestion.id)
             run = link_files(**arguments, progress=progress, checkpoints=checkpoints)
+            if suggestion:
+                run = replace(run, warnings=(*suggestion.warnings, *run.warnings))
             changed = _changes(flags["labels"], config, run)  # first: it may be OUT's own labels
             run.save(
                 output,
@@ -242,7 +261,7 @@ def link(
         print_json({**run.summary(), **({"changes": changed.as_dict()} if changed else {}), **plan})
         return
     if suggestion:
-        click.echo(f"{suggestion}\n")
+        tell(f"{replace(suggestion, warnings=())}\n")  # which are among the run's
     print_summary(run, Path(output))
     if changed:
         tell(f"\nWhat the labels changed:\n{changed}")
@@ -265,6 +284,15 @@ def resume(ctx: click.Context, output: str, as_json: bool) -> None:
     ctx.meta[RESUMED] = True
     os.chdir(folder)  # from where its paths lead
     ctx.invoke(link, **{**asked, "as_json": as_json})
+
+
+def _refuse_more_files(more: tuple[str, ...]) -> None:
+    if more:
+        raise SettingsError(
+            f"{len(more) + 2} files were given, and two are linked at a time. Link the first two, "
+            "write them as one file with `bayeslink join OUT --how outer -o both.csv`, then link "
+            "that file with the next."
+        )
 
 
 def _link_batch(

@@ -19,7 +19,13 @@ LOUD = "bayeslink.loud"  # in the `meta` of a context: 1 with -v, -1 with -q
 
 
 def tell(message: str) -> None:
-    """Print a result. What it is of is written by then, whatever becomes of the words."""
+    """Print a result, unless told to be quiet."""
+    if _loudness() >= 0:
+        _print(message)
+
+
+def _print(message: str) -> None:
+    """What it is of is written by then, whatever becomes of the words."""
     try:
         click.echo(message)
     except BrokenPipeError:
@@ -45,7 +51,8 @@ def cannot_tell(error: OSError) -> int:
 
 
 def print_json(summary: dict[str, Any]) -> None:
-    tell(json.dumps(summary))
+    """Print what was asked for in so many words: quiet or not."""
+    _print(json.dumps(summary))
 
 
 def _loudness() -> int:
@@ -54,8 +61,6 @@ def _loudness() -> int:
 
 
 def print_summary(run: Run, output: Path) -> None:
-    if _loudness() < 0:
-        return
     tell("\n".join(run.report_lines()))
     for warning in run.warnings:
         tell(f"note: {warning}")

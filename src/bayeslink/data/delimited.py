@@ -9,9 +9,10 @@ import csv
 import difflib
 import hashlib
 import io
+import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -23,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bayeslink.data.stray_quotes import refuse_swallowed
-from bayeslink.errors import InputError, OutputError
+from bayeslink.errors import InputError, NoColumnError, OutputError
 from bayeslink.private import opened
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -290,9 +291,10 @@ def require_columns(names: Sequence[str], wanted: Sequence[str], where: str) -> 
     for name in wanted:
         if name not in names:
             shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
-            raise InputError(
+            raise NoColumnError(
                 f"{where}: there is no column {name!r}.{_nearest(name, names)} "
-                f"The columns are: {shown}."
+                f"The columns are: {shown}.",
+                name,
             )
     seen: dict[str, int] = {}
     for k, name in enumerate(names, start=1):
@@ -371,7 +373,7 @@ def _header_error(
                 f"{where}: the header is not on line {skipped + 1} but on line {skipped + k + 1}. "
                 f"Skip what stands before it with --skip-lines {skipped + k} (skip_lines=)."
             )
-    if set(wanted) & set(names):
+    if set(wanted) & set(names) or _is_header(names, rows):
         try:
             require_columns(names, wanted, where)
         except InputError as error:
@@ -393,6 +395,21 @@ def _header_error(
     asked = ", ".join(map(repr, wanted[:20]))
     return InputError(
         f"{where}, line {skipped + 1}: none of the columns asked for ({asked}) is there. {reason}"
+    )
+
+
+def _is_header(names: Sequence[str], rows: Mapping[int, Sequence[Sequence[str]]]) -> bool:
+    """Whether a first line is surely one of names: without digits, above cells that have some.
+
+    Else it may be a person, and is not shown.
+    """
+    digit = re.compile(r"\d")
+    if len({*names}) < max(2, len(names)) or not all(names) or any(map(digit.search, names)):
+        return False
+    below = [max(splits, key=len) for k, splits in rows.items() if k]
+    fits = [cells for cells in below if len(cells) == len(names)]
+    return any(
+        len(cells) > 1 and all(map(digit.search, cells)) for cells in zip(*fits, strict=True)
     )
 
 

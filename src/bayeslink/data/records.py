@@ -27,9 +27,9 @@ from bayeslink.data.delimited import (
     no_records,
     write_misfits,
 )
-from bayeslink.data.places import STDIN, is_url, located, shown_url
+from bayeslink.data.places import is_url, label_of, located, shown_url
 from bayeslink.data.sources import Table, read_source, usable
-from bayeslink.errors import InputError, SettingsError
+from bayeslink.errors import InputError, NoColumnError, SettingsError
 from bayeslink.memory import Memory
 from bayeslink.plain import plain, texts
 
@@ -119,6 +119,7 @@ class ReadOptions:
 
 
 DEFAULTS = ReadOptions()
+_NAME_THE_ID = "Name the id column with --id (id=), or number the rows: --no-id (id=None)."
 
 
 def read_records(
@@ -160,11 +161,15 @@ def read_records(
         label = shown_url(source)
     elif isinstance(source, str | os.PathLike):
         path = Path(located(source))
-        label = os.fsencode(source).decode("utf-8", "backslashreplace")
-        label = "standard input" if label == STDIN else label
+        label = label_of(source)
     where = f"input {side}, {label if label.isprintable() else repr(label)}"
     budget = Memory().budget if memory is None else memory
-    table = read_source(source, wanted, options, where, budget)
+    try:
+        table = read_source(source, wanted, options, where, budget)
+    except NoColumnError as error:
+        if error.column != id:
+            raise
+        raise NoColumnError(f"{error} {_NAME_THE_ID}", error.column) from None
     if not table.rows:
         raise no_records(where)
     ids = _ids(table, id, where)
@@ -213,21 +218,28 @@ def _ids(table: Table, id: str | None, where: str) -> pa.Array:
         places = " and ".join(_place(table.lines, row) for row in blanks[:2])
         raise InputError(
             f"{where}: {len(blanks)} records have no id in column {id!r}, first on {places}. Give "
-            "every record an id, or leave out the id column to have records numbered."
+            f"every record an id. {_NAME_THE_ID}"
         )
-    encoded = ids.dictionary_encode()
-    if len(encoded.dictionary) < len(ids):
-        codes = encoded.indices.to_numpy()
-        _, first = np.unique(codes, return_index=True)
-        again = np.setdiff1d(np.arange(len(codes)), first, assume_unique=True)
-        places = " and ".join(
-            _place(table.lines, row) for row in (first[codes[again[0]]], again[0])
-        )
+    n_again, first = repeats(ids)
+    if n_again:
+        places = " and ".join(_place(table.lines, row) for row in first)
         raise InputError(
-            f"{where}: {len(again)} records repeat the id of an earlier one in column {id!r}, "
-            f"first on {places}. Ids must be unique; remove the repeats or use another column."
+            f"{where}: {n_again} records repeat the id of an earlier one in column {id!r}, "
+            f"first on {places}. Ids must be unique; remove the repeats. {_NAME_THE_ID}"
         )
     return ids
+
+
+def repeats(ids: pa.Array) -> tuple[int, tuple[int, ...]]:
+    """How many cells repeat an earlier one, and the rows of the first two that are equal."""
+    encoded = ids.dictionary_encode()
+    codes = encoded.indices.drop_null().to_numpy()
+    rows = np.flatnonzero(ids.is_valid().to_numpy(zero_copy_only=False))
+    _, first = np.unique(codes, return_index=True)
+    again = np.setdiff1d(np.arange(len(codes)), first, assume_unique=True)
+    if not len(again):
+        return 0, ()
+    return len(again), (int(rows[first[codes[again[0]]]]), int(rows[again[0]]))
 
 
 def refuse_no_text(

@@ -97,6 +97,7 @@ class SwappedNames(HeldHere):
         self.scope: Scope = inner.scope
         self.memory = inner.memory
         self.tie_keys = inner.tie_keys
+        self.copies = inner.copies
         self.kind, self.id_types = inner.kind, inner.id_types
         counts = inner.level_counts().counts
         self._log_share = np.log(np.maximum(counts, 0.5) / max(1, inner.n_pairs))

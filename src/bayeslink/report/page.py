@@ -18,9 +18,10 @@ from bayeslink.report import fields, fit, sections, uncertainty
 from bayeslink.report.charts import Counts
 from bayeslink.report.disclosed import disclosed_page
 from bayeslink.report.examples import examples
-from bayeslink.report.material import Material, gather, read_truth
+from bayeslink.report.material import Material, gather
 from bayeslink.report.svg import asset, escape, tag
 from bayeslink.results.evaluation import evaluate
+from bayeslink.results.pair_files import pairs_of
 
 _CONTENTS = {
     "fit": "Does it fit?",
@@ -72,7 +73,7 @@ def report(
         path = Path(source) / "report.html"
     if disclosure is not None and (isinstance(disclosure, bool) or disclosure < 1):
         raise SettingsError(f"disclosure must be a whole number from 1 up, got {disclosure!r}.")
-    material, known = gather(source, a, b), None if truth is None else read_truth(truth)
+    material, known = gather(source, a, b), None if truth is None else pairs_of(truth, "truth")
     if disclosure is None:
         title, body = page(material, truth=known, values=values)
     else:

@@ -231,17 +231,22 @@ def _priors(field: Field, m: Floats, u: Floats) -> Field:
     return replace(field, m_prior=given["m_prior"], u_prior=given["u_prior"], settings=settings)
 
 
-def files_as_learned(
-    model: Mapping[str, Any], id: Any, read: tuple[ReadOptions, ReadOptions]
-) -> tuple[Any, tuple[ReadOptions, ReadOptions]]:
-    """Id columns and missing words as the files of a model had them, where none are given."""
-    found = model.get("id", id) if id == "id" else id
+def id_as_learned(model: Mapping[str, Any], otherwise: Any) -> Any:
+    """The id columns that the files of a model had, if it says so."""
+    found = model.get("id", otherwise)
+    return tuple(found) if isinstance(found, list) else found
+
+
+def read_as_learned(
+    model: Mapping[str, Any], read: tuple[ReadOptions, ReadOptions]
+) -> tuple[ReadOptions, ReadOptions]:
+    """Missing words as the files of a model had them, where none are given."""
     words = model.get("missing", ((), ()))
     a, b = (
         replace(options, missing=own) if options.missing == DEFAULTS.missing else options
         for options, own in zip(read, words, strict=True)
     )
-    return tuple(found) if isinstance(found, list) else found, (a, b)
+    return a, b
 
 
 def read_model(model: Any) -> Mapping[str, Any]:

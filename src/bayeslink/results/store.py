@@ -321,9 +321,3 @@ def read_inputs(arguments: Mapping[str, Any], fields: Sequence[Field]) -> tuple[
                 )
             )
     return found[0], found[1]
-
-
-def read_truth(path: Path) -> pa.Table:
-    """Known pairs, from a file with columns id_a and id_b."""
-    records = read_records(path, id=None, columns=["id_a", "id_b"])
-    return pa.table(records.columns)

@@ -138,7 +138,7 @@ def test_what_is_said_twice_is_compared_once():
             "birth_year": [str(y) for y in year],
         }
     )
-    found = bl.suggest(table, table)
+    found = bl.suggest(table, table.slice(0))
     assert set(kinds(found)) == {"first_name", "surname", "dob"}
     reasons = left_out(found)
     assert "made of first_name and surname" in reasons["A", "full_name"]
