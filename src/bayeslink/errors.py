@@ -23,6 +23,10 @@ class InputError(BayeslinkError, ValueError):
     exit_code = 3
 
 
+class ChangedInputError(InputError):
+    """A file or table is not what it was when the run first read it."""
+
+
 class OutputError(BayeslinkError, OSError):
     """Results could not be written; what was there before is untouched."""
 
