@@ -120,7 +120,7 @@ class Kernel:
 def _discard(function: Callable[..., Any]) -> None:
     """Remove what Numba has kept of a function."""
     start = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}-"
-    for path in [*(_folder() or _HERE).rglob(f"{start}*.nb[ic]")]:
+    for path in [*Path(numba.config.CACHE_DIR).rglob(f"{start}*.nb[ic]")]:  # set by `_own_cache`
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
