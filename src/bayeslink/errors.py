@@ -31,6 +31,10 @@ class NoColumnError(InputError):
         self.column = column
 
 
+class ChangedInputError(InputError):
+    """A file or table is not what it was when the run first read it."""
+
+
 class OutputError(BayeslinkError, OSError):
     """Results could not be written; what was there before is untouched."""
 

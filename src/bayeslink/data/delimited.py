@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bayeslink.data.checksums import require_same, require_whole
 from bayeslink.data.stray_quotes import refuse_swallowed
 from bayeslink.errors import InputError, NoColumnError, OutputError
 from bayeslink.private import opened
@@ -101,27 +102,40 @@ def all_columns(
     skip_lines: int = 0,
     set_aside: bool = False,
     multiline: bool = False,
+    sha256: str | None = None,
 ) -> Iterator[pa.Table]:
-    """Every column of the same rows, some at a time; `needed` are columns that must be there."""
-    form = (encoding, delimiter, skip_lines, set_aside, multiline)
-    for rows in _rows(path, needed, form, hashlib.sha256(), where):
+    """Every column of the same rows, some at a time; `needed` are columns that must be there.
+
+    Refused, after the last row, if the file does not have this checksum.
+    """
+    form, digest = (encoding, delimiter, skip_lines, set_aside, multiline), hashlib.sha256()
+    for rows in _rows(path, needed, form, digest, where):
         if rows.cells:
             yield pa.table(_pack(rows.cells, range(len(rows.names))), rows.names)
+    require_same(digest.hexdigest(), sha256, where)
 
 
 def write_misfits(
-    target: Path, path: Path, misfits: Sequence[tuple[int, int]], encoding: str | None
+    target: Path,
+    path: Path,
+    misfits: Sequence[tuple[int, int]],
+    encoding: str | None,
+    sha256: str | None,
 ) -> None:
     """Copy the rows set aside to `target`: line number, tab, the row as it stands in the file.
 
     A file that holds just these rows is left as it is, so that a run can be repeated.
     """
-    lines = chain.from_iterable(_line_blocks(path, encoding, hashlib.sha256(), str(path)))
+    digest = hashlib.sha256()
+    lines = chain.from_iterable(_line_blocks(path, encoding, digest, str(path)))
     rows, at = [], 0
     for first, span in misfits:
         text = "".join(islice(lines, first - 1 - at, first - 1 - at + span))
         at = first - 1 + span
         rows.append(f"{first}\t{text.rstrip(chr(13) + chr(10))}\n")
+    for _ in lines:  # for the digest
+        pass
+    require_same(digest.hexdigest(), sha256, str(path))
     content = "".join(rows).encode()
     try:
         if target.is_file() and target.read_bytes() == content:
@@ -154,6 +168,7 @@ def _plain_bytes(path: Path, digest: Any, where: str) -> Iterator[bytes]:
         for _ in stored:  # for the digest
             pass
         yield from _within_bounds(_unzipped(path, where), path, where)
+        require_whole(path, "zip", digest.hexdigest(), where)  # which was opened a second time
     elif head.startswith(b"\x1f\x8b"):
         yield from _within_bounds(_gunzipped(stored, where), path, where)
     else:

@@ -183,7 +183,7 @@ def read_records(
             refuse_no_text(values, name, where)
     blank = {name: with_missing(values, options) for name, values in texts.items()}
     if table.misfits and path is not None and options.quarantine is not None:
-        write_misfits(Path(options.quarantine), path, table.misfits, options.encoding)
+        write_misfits(Path(options.quarantine), path, table.misfits, options.encoding, table.sha256)
     return Records(
         label=label,
         ids=ids,

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bayeslink.data.databases import SECONDS, file_sha256, no_select, too_late
+from bayeslink.data.databases import SECONDS, no_select, too_late
 from bayeslink.data.python_cells import chosen, columns, lacks, quoted, too_large
 from bayeslink.errors import InputError
 
@@ -27,8 +27,8 @@ _STEPS = 100_000  # of SQLite, after each of which the time is looked at
 
 def read_sqlite(
     path: Path, wanted: Sequence[str] | None, table: str | None, where: str, memory: int
-) -> tuple[pa.Table, str]:
-    """The wanted columns of a table or query, all if none is named, and a hash of the database."""
+) -> pa.Table:
+    """The wanted columns of a table or query, all if none is named."""
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     start = time.monotonic()
 
@@ -47,7 +47,7 @@ def read_sqlite(
             query = f"SELECT * FROM {quoted(chosen(tables, table, 'table', where))}"
         rows = connection.execute(query)
         names = [column[0] for column in rows.description]
-        return columns(names, rows, wanted, where, memory // 2), file_sha256(path, "sqlite")
+        return columns(names, rows, wanted, where, memory // 2)
     except (sqlite3.Error, sqlite3.Warning) as error:
         if late():
             raise too_late(where, SECONDS) from None

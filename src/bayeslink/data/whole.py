@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bayeslink.data.cell_texts import TEXT, from_pandas
+from bayeslink.data.checksums import checksum, require_same, require_whole
 from bayeslink.data.delimited import all_columns
 from bayeslink.data.places import is_url, located
 from bayeslink.data.records import ReadOptions
@@ -23,18 +24,21 @@ _CELLS = 2**19  # that are handed on at a time, about
 
 
 def whole_tables(
-    source: Any, needed: Sequence[str], options: ReadOptions, where: str
+    source: Any, needed: Sequence[str], options: ReadOptions, where: str, sha256: str | None
 ) -> Iterator[pa.Table]:
     """Every row that `read_records` reads, in the same order, with all columns.
 
-    `needed` are columns that must be there: they tell the header of a text file.
+    `needed` are columns that must be there: they tell the header of a text file. A file that has
+    not this checksum, that of the first reading, is refused, at the latest after its last row.
     """
     if isinstance(source, str | os.PathLike) and not is_url(source):
         path = Path(located(source))
         try:
             kind = file_kind(path, where)
             if kind == "parquet":
+                require_same(before := checksum(path, kind), sha256, where)
                 yield from _parquet_tables(path, where)
+                require_whole(path, kind, before, where)
                 return
             if kind == "csv":
                 small = all_columns(
@@ -46,6 +50,7 @@ def whole_tables(
                     skip_lines=options.skip_lines,
                     set_aside=options.quarantine is not None,
                     multiline=options.multiline,
+                    sha256=sha256,
                 )
                 yield from _larger(small)
                 return
@@ -53,20 +58,22 @@ def whole_tables(
             raise InputError(
                 f"{where}: cannot be read ({error.strerror}). Check the path and its permissions."
             ) from None
-    table = whole_table(source, options, where)
+    table = whole_table(source, options, where, sha256)
     size = max(1, _CELLS // max(1, table.num_columns))
     for first in range(0, table.num_rows, size):
         yield table.slice(first, size)
 
 
-def whole_table(source: Any, options: ReadOptions, where: str) -> pa.Table:
+def whole_table(source: Any, options: ReadOptions, where: str, sha256: str | None) -> pa.Table:
     """A frame, or a table of a database, as one Arrow table."""
     if (pandas := sys.modules.get("pandas")) and isinstance(source, pandas.DataFrame):
         return pa.table(
             {str(name): _pandas_column(source.iloc[:, k], str(name), where)
              for k, name in enumerate(source.columns)}
         )  # fmt: skip
-    return pa.table(read_source(source, None, options, where, Memory().budget).columns)
+    table = read_source(source, None, options, where, Memory().budget)
+    require_same(table.sha256, sha256, where)
+    return pa.table(table.columns)
 
 
 def _pandas_column(series: Any, name: str, where: str) -> pa.ChunkedArray:

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from bayeslink.comparing.fields import Field
-from bayeslink.engines.compare import compare
 from bayeslink.engines.saved import SavedPairs
 from bayeslink.errors import InputError
 from bayeslink.inference.structure import DEPENDENT
@@ -144,11 +143,7 @@ def _pairs(
     folder: Path, state: State, settings: Mapping[str, Any], sources: tuple[Any, Any]
 ) -> SavedPairs:
     def compared() -> PairSource:
-        with store.comparison_settings(folder, *sources) as given:
-            found = compare(**given)
-        sums = [each["sha256"] for each in found.describe().inputs]
-        store.require_unchanged(sums, reading.read_summary(folder))
-        return found
+        return store.compare_again(folder, reading.read_summary(folder), *sources)
 
     by_name = {f.name: f for f in settings.get("fields") or ()}
     told = state.read("fields")

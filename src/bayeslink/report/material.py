@@ -116,8 +116,7 @@ def _inputs(
     with store.comparison_settings(folder, a, b) as given:
         keys = [_key(names) for names in given.get("block", ())]
         fields = given["fields"]
-        records = store.read_inputs(given, (*fields, *keys))
-    store.require_unchanged([r.sha256 for r in records], summary)
+        records = store.read_inputs(given, (*fields, *keys), summary)
     values = values_of(records, fields)
     if summary["n_pairs"] > FEW_PAIRS:
         return values, None

@@ -23,13 +23,15 @@ import pyarrow.parquet as pq
 from scipy import sparse
 
 from bayeslink.comparing.fields import GIVEN, Field, custom, given_levels
+from bayeslink.data.checksums import require_unchanged
 from bayeslink.data.records import Records, read_records
 from bayeslink.data.spreadsheets import safe_for_spreadsheets
+from bayeslink.engines.compare import compare
 from bayeslink.errors import InputError
 from bayeslink.inference.structure import DEPENDENT
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import LABELS
-from bayeslink.pairs.source import fields_seen
+from bayeslink.pairs.source import PairSource, fields_seen
 from bayeslink.pairs.tables import with_own_ids
 from bayeslink.results import link_toml
 from bayeslink.results.claim import claim, replacing
@@ -278,13 +280,6 @@ def require_inputs(settings: Mapping[str, Any]) -> None:
             )
 
 
-def require_unchanged(now: Sequence[str | None], summary: Mapping[str, Any]) -> None:
-    """Refuse inputs with another checksum than the run's; tables of Python have none."""
-    then = [given["sha256"] for given in summary["inputs"]]
-    if any(x is not None and y is not None and x != y for x, y in zip(now, then, strict=True)):
-        raise InputError("an input file has changed since the run. Link the files again.")
-
-
 @contextmanager
 def comparison_settings(directory: Path, a: Any = None, b: Any = None) -> Iterator[dict[str, Any]]:
     """Arguments of `compare` that repeat a run's comparison, with other inputs if given."""
@@ -302,8 +297,10 @@ def comparison_settings(directory: Path, a: Any = None, b: Any = None) -> Iterat
         yield {**given, "read": tuple(reads), "swapped_names": swapped}
 
 
-def read_inputs(arguments: Mapping[str, Any], fields: Sequence[Field]) -> tuple[Records, Records]:
-    """Both files of a run once more, with the columns of these fields."""
+def read_inputs(
+    arguments: Mapping[str, Any], fields: Sequence[Field], summary: Mapping[str, Any]
+) -> tuple[Records, Records]:
+    """Both files of a run once more, with the columns of these fields; refused if they changed."""
     ids = arguments.get("id", "id")
     ids = ids if isinstance(ids, tuple) else (ids, ids)
     found = []
@@ -320,4 +317,15 @@ def read_inputs(arguments: Mapping[str, Any], fields: Sequence[Field]) -> tuple[
                     side="AB"[side],
                 )
             )
+    require_unchanged([records.sha256 for records in found], summary["inputs"])
     return found[0], found[1]
+
+
+def compare_again(
+    directory: Path, summary: Mapping[str, Any], a: Any = None, b: Any = None
+) -> PairSource:
+    """The comparison of a run done again, with other inputs if given; refused if they changed."""
+    with comparison_settings(directory, a, b) as given:
+        found = compare(**given)
+    require_unchanged([each["sha256"] for each in found.describe().inputs], summary["inputs"])
+    return found

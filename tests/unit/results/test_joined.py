@@ -1,5 +1,12 @@
 """The linked file, in memory and on the disk."""
 
+import gzip
+import io
+import sqlite3
+import zipfile
+from contextlib import closing
+
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -7,10 +14,13 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 import bayeslink as bl
+from bayeslink.cli import main
 from bayeslink.data import whole
 from bayeslink.data.records import ReadOptions
+from bayeslink.linking.run import Run
 from bayeslink.results.joined import Input, LinkedRows, joined_names, write_linked
 from bayeslink.results.row_files import RowWriter
 
@@ -126,17 +136,103 @@ def test_the_run_directory_has_the_linked_file(tables, tmp_path):
     assert not list((tmp_path / "bare").glob("*linked*"))
 
 
-def test_a_run_is_saved_though_its_input_has_changed(tables, tmp_path):
+def test_a_run_is_saved_though_its_input_is_gone(tables, tmp_path):
     a = tmp_path / "a.csv"
     pyarrow.csv.write_csv(tables[0], a)
     run = bl.link(a, tables[1], FIELDS, **FEW)
-    pyarrow.csv.write_csv(tables[0].slice(1), a)
-    with pytest.raises(bl.InputError, match="no longer holds the 200 records"):
-        run.joined()
+    a.unlink()
     run.save(tmp_path / "out")
     assert "linked file was not written" in (tmp_path / "out" / "run.json").read_text()
     assert not (tmp_path / "out" / "linked.csv").exists()
     assert (tmp_path / "out" / "links.csv").exists()
+
+
+def write_as(kind, table, folder):
+    """The table as a file of this kind; its path and how to read it."""
+    path = folder / f"people{kind}"
+    text = io.BytesIO()
+    pyarrow.csv.write_csv(table, text)
+    if kind == ".csv":
+        path.write_bytes(text.getvalue())
+    elif kind == ".csv.gz":
+        path.write_bytes(gzip.compress(text.getvalue()))
+    elif kind == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("people.csv", text.getvalue())
+    elif kind == ".parquet":
+        pq.write_table(table, path)
+    elif kind == "_folder":
+        path.mkdir(exist_ok=True)
+        pq.write_table(table, path / "part.parquet")
+    elif kind == ".xlsx":
+        table.to_pandas().to_excel(path, index=False)
+    elif kind == ".sqlite":
+        with closing(sqlite3.connect(path)) as connection:
+            table.to_pandas().to_sql("people", connection, index=False, if_exists="replace")
+    else:
+        path.unlink(missing_ok=True)
+        with duckdb.connect(path) as connection:
+            connection.register("t", table)
+            connection.execute("CREATE TABLE people AS FROM t")
+    named = kind in (".sqlite", ".duckdb")
+    return path, ReadOptions(table="people") if named else ReadOptions()
+
+
+KINDS = [".csv", ".csv.gz", ".zip", ".parquet", "_folder", ".xlsx", ".sqlite", ".duckdb"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_input_in_another_order_is_refused(files, tmp_path, kind):
+    """The same records, so that their number tells nothing, and no ids to tell them by."""
+    a = files.a.drop_columns(["id"]).append_column("n", pa.array(np.arange(200)))
+    b = files.b.drop_columns(["id"])
+    path, read = write_as(kind, a, tmp_path)
+    run = bl.link(path, b, FIELDS, id=None, read=(read, ReadOptions()), **FEW)
+    run.save(tmp_path / "before")
+    write_as(kind, a.take(np.arange(200)[::-1]), tmp_path)
+    said = f"input A, .*people{kind}, has changed since"
+    for act in (
+        run.joined,
+        lambda: run.unlinked("a"),
+        lambda: run.save(tmp_path / "out"),
+        lambda: run.save(tmp_path / "out", linked=False, keep_inputs=True),
+        lambda: next(run.joined_draws(2)),
+        lambda: bl.open_run(tmp_path / "before", b=b).joined(),
+        lambda: bl.update(run, b),
+    ):
+        with pytest.raises(bl.InputError, match=said):
+            act()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["before", path.name]
+    run.save(tmp_path / "out", linked=False)
+    write_as(kind, a.slice(1), tmp_path)
+    with pytest.raises(bl.InputError, match=r"has changed since|no longer holds the 200 records"):
+        run.joined()
+
+
+@pytest.mark.parametrize("how", ["link", "keep", "join"])
+def test_an_input_replaced_while_the_run_samples(files, tmp_path, monkeypatch, how):
+    """On the command line: exit code 3, which file it was, and nothing written."""
+    a, b, out = tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "out"
+    pyarrow.csv.write_csv(files.a, a)
+    pyarrow.csv.write_csv(files.b, b)
+    save = Run.save
+
+    def late(run, *args, **options):
+        pyarrow.csv.write_csv(files.a.take(np.arange(200)[::-1]), a)
+        save(run, *args, **options)
+
+    monkeypatch.setattr(Run, "save", late)
+    on = [word for f in ("gname", "fname", "dob") for word in ("--on", f)]
+    call = ["link", a, b, *on, "--no-id", "-o", out, "--draws", 60, "--tune", 30, "--chains", 2]
+    if how == "join":
+        assert CliRunner().invoke(main, [*map(str, call), "--no-linked"]).exit_code == 0
+        call, out = ["join", out, "-o", tmp_path / "joined.csv"], tmp_path / "joined.csv"
+    elif how == "keep":
+        call += ["--no-linked", "--keep-inputs"]
+    done = CliRunner().invoke(main, [*map(str, call)])
+    assert (done.exit_code, f"input A, {a}, has changed since" in done.stderr) == (3, True)
+    assert not out.exists()
+    assert not [p for p in tmp_path.iterdir() if "partial" in p.name]
 
 
 def test_columns_of_any_type_and_any_name(files, tmp_path):
@@ -172,7 +268,17 @@ def test_rows_in_another_order_are_told_by_their_ids(tmp_path):
     rows = LinkedRows.of([0, 2], [2, 0], [0.9, 0.8])
     turned = [table.take([2, 0, 1]) for table in (a, b)]
     inputs = [
-        Input(given, ReadOptions(), ("id",), "id", ids.combine_chunks().cast("large_string"), side)
+        Input(
+            given,
+            ReadOptions(),
+            ("id",),
+            "id",
+            ids.combine_chunks().cast("large_string"),
+            side,
+            "x",
+            "csv",
+            None,
+        )
         for given, ids, side in zip(turned, (a["id"], b["id"]), "AB", strict=True)
     ]
     write_linked(inputs, rows, tmp_path)
@@ -196,7 +302,10 @@ def test_the_linked_file_is_written_some_rows_at_a_time(tmp_path, monkeypatch):
 
     monkeypatch.setattr(RowWriter, "write", watched)
     ids = table["id"].combine_chunks()
-    inputs = [Input(tmp_path / "a.csv", ReadOptions(), ("id",), "id", ids, side) for side in "AB"]
+    inputs = [
+        Input(tmp_path / "a.csv", ReadOptions(), ("id",), "id", ids, side, "x", "csv", None)
+        for side in "AB"
+    ]
     write_linked(inputs, LinkedRows.of(np.arange(n), np.arange(n)[::-1], np.ones(n)), tmp_path)
     for name in ("linked.csv", "linked.parquet"):
         assert sum(sizes[name]) == n
@@ -209,6 +318,6 @@ def test_rows_in_the_same_order_need_no_index_of_all_ids(files, tmp_path, monkey
     """One is made for every few rows: of ten million ids, that took four minutes a file."""
     pyarrow.csv.write_csv(files.a, tmp_path / "a.csv")
     ids = files.a["id"].combine_chunks().cast("large_string")
-    given = Input(tmp_path / "a.csv", ReadOptions(), ("id",), "id", ids, "A")
+    given = Input(tmp_path / "a.csv", ReadOptions(), ("id",), "id", ids, "A", "a.csv", "csv", None)
     monkeypatch.delattr(pyarrow.compute, "index_in")
     assert given.whole()["id"].to_pylist() == ids.to_pylist()
