@@ -45,7 +45,7 @@ class Known:
         return len(self.links) > 0 or len(self.nonlinks) > 0
 
     def leave_open(self, pairs: Pairs) -> NDArray[np.bool_]:
-        """Which pairs may or may not link: no known ones, and none of a record with a known link."""
+        """Which pairs may or may not link: none that is known, or of a record with a known link."""
         if not self:
             return np.ones(len(pairs), bool)
         settled = np.isin(pairs.a, self.links.a) | np.isin(pairs.b, self.links.b)
