@@ -68,9 +68,9 @@ def check_fit(fit: PenalizedFit, posterior: Posterior | None) -> FitChecks:
     twice = _twice(fit)
     smaller = min(fit.pairs.n_a, fit.pairs.n_b)
     warnings = [
-        *_on_bands(bands, fit.theta),
         *_on_together(together, [f.name for f in fit.pairs.fields]),
         *_on_twice(twice, fit.n_links),
+        *_on_bands(bands, fit.theta),
         *_on_modes(fit),
         *_on_few(n_links, smaller),
     ]

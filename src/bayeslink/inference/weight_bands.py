@@ -110,8 +110,8 @@ def _patterns_above(fit: PenalizedFit, floor: float) -> tuple[NDArray[np.uint8],
         else:
             break
         floor += WIDTH
-    for first, level, second in _covers(fit):
-        patterns = patterns[(patterns[:, first] != level) | (patterns[:, second] == 0)]
+    for one, covering, other in _covers(fit):
+        patterns = patterns[(patterns[:, one] != covering) | (patterns[:, other] == 0)]
     return patterns[fit.weight_of(patterns) > floor], floor
 
 
@@ -129,9 +129,9 @@ def _expected(
     at_hand = [_seen(fit, levels) for levels in (some, open_.linked.levels, patterns)]
     sets, _, which = distinct_vectors(np.concatenate(at_hand))
     of_some, of_links, of_patterns = np.split(which, np.cumsum([len(x) for x in at_hand[:2]]))
-    links = np.bincount(of_links, open_.p, len(sets))
-    nonlinks = np.bincount(of_some, minlength=len(sets)) * (n_pairs / max(1, len(some)))
-    nonlinks = np.maximum(nonlinks - links, 0.0)
+    links: Floats = np.bincount(of_links, open_.p, len(sets)).astype(np.float64)
+    counted = np.bincount(of_some, minlength=len(sets)) * (n_pairs / max(1, len(some)))
+    nonlinks: Floats = np.maximum(counted - links, 0.0).astype(np.float64)
     log_u = _log_u(open_.parameters, patterns)
     log_m = open_.parameters.weight_of(patterns) + log_u
     return nonlinks[of_patterns] * np.exp(log_u), links[of_patterns] * np.exp(log_m)
@@ -173,10 +173,10 @@ def _bands(
     last = n
     for k in range(n - 1, -1, -1):
         part = slice(k, last)
-        values = int(observed[part].sum()), *(float(x[part].sum()) for x in expected)
-        if k and max(values[0], values[1] + values[2]) < _FEWEST:
-            continue
+        others, linked = (float(x[part].sum()) for x in expected)
         high = None if last == n else floor + last * WIDTH
-        found.append(Band(floor + k * WIDTH, high, *values))
-        last = k
+        band = Band(floor + k * WIDTH, high, int(observed[part].sum()), others, linked)
+        if k == 0 or max(band.observed, band.expected) >= _FEWEST:
+            found.append(band)
+            last = k
     return tuple(reversed(found))

@@ -1,4 +1,4 @@
-"""Pairs by weight: as many as enumeration says, silent on the model's own files, heard on others."""
+"""Pairs by weight: as enumeration has them, silent on the model's own files, heard on others."""
 
 import itertools
 import math
