@@ -22,7 +22,7 @@ MAKERS = {
     "engines/chosen.py": ("describe",),
     "comparing/dates.py": ("said",),
     "inference/fit_checks.py": (
-        "_on_wrong_fields",
+        "_on_bands",
         "_on_together",
         "_on_twice",
         "_on_modes",

@@ -299,10 +299,11 @@ def test_no_links_is_a_report_that_says_so(tmp_path):
 
 def test_the_section_on_fit_is_that_of_the_run(run, saved, tmp_path):
     page, found = Page(text_of(saved, tmp_path)), run.checks
-    start = page.rows.index(["Wrong fields", "Links", "expected"]) + 1
-    rows = page.rows[start : start + len(found.wrong_fields)]
-    assert rows == [
-        [str(w.wrong), f"{w.observed:,.1f}", f"{w.expected:,.1f}"] for w in found.wrong_fields
+    start = page.rows.index(["Match weight, bits", "Pairs", "expected", "of which links"]) + 1
+    rows = page.rows[start : start + len(found.bands)]
+    assert found.bands
+    assert [row[1:] for row in rows] == [
+        [f"{b.observed:,}", f"{b.expected:,.1f}", f"{b.from_links:,.1f}"] for b in found.bands
     ]
     assert ("speaks against the model" in page.text) == (not found.warnings)
     for warning in found.warnings:

@@ -159,8 +159,6 @@ def link(
         memory=memory, labels=labels, model=model, read=read, missing=missing, engine=engine,
     )  # fmt: skip
     known, remarks = known_pairs(labels, known_links, known_nonlinks)
-    if point and known is not None:
-        raise SettingsError("known pairs enter through sampling: leave out point=True.")
     asked: Sequence[Field] | None = None
     if fields is not None:
         _refuse_choosing_there(flat(fields), (a, b))
@@ -208,8 +206,15 @@ def link(
     restricted = restricted or isinstance(pairs, ChosenPairs)  # no other pair may link
     with clock("fit"):
         journal = None if checkpoints is None else FitJournal(checkpoints, pairs)
+        links, nonlinks = (with_verdict(known, verdict) for verdict in (LINK, NONLINK))
         fit = fit_penalized(
-            pairs, prior=prior, structure=structure, progress=progress, journal=journal
+            pairs,
+            prior=prior,
+            structure=structure,
+            links=links,
+            nonlinks=nonlinks,
+            progress=progress,
+            journal=journal,
         )
         plan = pairs.describe().plan
     settings = {
@@ -238,7 +243,6 @@ def link(
     else:
         with clock("blocks"):
             progress("forming post-hoc blocks")
-            links, nonlinks = (with_verdict(known, verdict) for verdict in (LINK, NONLINK))
             blocks = posthoc_blocks(pairs, fit, w0, links=links, nonlinks=nonlinks)
             plan = pairs.describe().plan
         with clock("sample"):

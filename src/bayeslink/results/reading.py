@@ -61,7 +61,11 @@ _STRUCTURE = record(
 _FIT = record(
     fits=flag,
     warnings=listed(text),
-    wrong_fields=listed(record(wrong=whole, observed=share, expected=share)),
+    bands=listed(
+        record(
+            low=number, high=maybe(number), observed=whole, from_nonlinks=share, from_links=share
+        )
+    ),
     together=listed(
         record(fields=listed(whole, 2), observed=share, expected=share, independent=share)
     ),
