@@ -26,7 +26,9 @@ NO_DRAWS = {
     "sample": "point estimate",
     "draws": "point estimate",
     "population": "point estimate",
+    "changes": "known pairs enter through sampling",
 }
+NO_LINKS = {"population": "fewer links than the 1 needed"}
 
 
 def call(*words: object) -> Any:
@@ -34,17 +36,28 @@ def call(*words: object) -> Any:
     return CliRunner().invoke(main, [*map(str, words)])
 
 
+class RefusedError(Exception):
+    """A command that did not succeed: what it said, and its exit code."""
+
+    def __init__(self, words: str, code: int) -> None:
+        super().__init__(words)
+        self.code = code
+
+
 def told(*words: object) -> str:
     """What a command says that succeeds."""
     done = call(*words)
-    assert done.exit_code == 0, (words, done.exit_code, done.output, done.exception)
+    if done.exit_code:
+        raise RefusedError(f"bayeslink {' '.join(map(str, words))}: {done.output}", done.exit_code)
     return done.stdout
 
 
 # --- files ----------------------------------------------------------------------------------------
 
 
-def write_csv(table: pa.Table, path: Path, *, delimiter: str = ",", encoding: str = "utf-8") -> Path:
+def write_csv(
+    table: pa.Table, path: Path, *, delimiter: str = ",", encoding: str = "utf-8"
+) -> Path:
     with path.with_suffix(".csv").open("w", encoding=encoding, newline="") as file:
         writer = csv.writer(file, delimiter=delimiter)
         writer.writerow(table.column_names)
@@ -170,7 +183,7 @@ KINDS: dict[str, Kind] = {
     "fields left out": Kind(people, ()),
     "no overlap": Kind(partial(people, overlap=0.0)),
     "full overlap": Kind(partial(people, overlap=1.0, errors=0)),
-    "one record each": Kind(lambda: first(people(), 1, 1)),
+    "one record each": Kind(lambda: first(people(), 1, 1), refused=NO_LINKS),
     "one record in A": Kind(lambda: first(people(), 1, 60)),
     "one record in B": Kind(lambda: first(people(), 60, 1), WEAK),
     "many ties": Kind(alike),
@@ -182,12 +195,12 @@ KINDS: dict[str, Kind] = {
     "independent, restricted": Kind(
         people, WEAK, ("--restricted", "--w0", "0", "--structure", "independent")
     ),
-    "nothing above w0": Kind(people, WEAK, ("--w0", "60", "--theta", "60")),
+    "nothing above w0": Kind(people, WEAK, ("--w0", "60", "--theta", "60"), refused=NO_LINKS),
     "left to review": Kind(people, WEAK, ("--reject", "0.1")),
     "one chain": Kind(people, WEAK, ("--chains", "1")),
     "point": Kind(people, WEAK, ("--point",), refused=NO_DRAWS),
     "pandas": Kind(people, frames=pa.Table.to_pandas, keep_inputs=True),
-    "polars": Kind(people, WEAK, frames=polars.from_arrow),
+    "polars": Kind(people, WEAK, write=write_parquet, frames=polars.from_arrow),
     "Parquet": Kind(people, (), write=write_parquet),
     "xlsx": Kind(people, STRONG, write=write_xlsx),
     "latin-1 with ;": Kind(
@@ -249,7 +262,9 @@ def linked(kind: Kind, folder: Path) -> Journey:
     if "--no-id" in kind.flags:
         files = without_ids(files)
     given = (files.a, files.b, files.batch)
-    paths = [kind.write(t, folder / name) for t, name in zip(given, ("a", "b", "batch"), strict=True)]
+    paths = [
+        kind.write(t, folder / name) for t, name in zip(given, ("a", "b", "batch"), strict=True)
+    ]
     journey = Journey(kind, folder, files, *paths)
     write_csv(files.truth, journey.truth)
     if kind.frames is not None:
@@ -279,7 +294,7 @@ def write_labels(journey: Journey, path: Path) -> Path:
     """A true pair that is a link, and a pair that is none."""
     pairs = journey.id_pairs()
     rows = [(*pairs[0], "link")] if pairs else []
-    if len(pairs) > 2:
+    if len(pairs) > 2 and "--block" not in journey.kind.flags:
         rows.append((pairs[1][0], pairs[2][1], "nonlink"))
     if not rows:
         rows.append((journey.files.a["id"][0].as_py(), journey.files.b["id"][0].as_py(), "nonlink"))

@@ -249,6 +249,6 @@ def read_inputs(arguments: Mapping[str, Any], fields: Sequence[Field]) -> tuple[
 
 
 def read_truth(path: Path) -> pa.Table:
-    """Known pairs, from a file with columns id_a and id_b."""
-    records = read_records(path, id=None, columns=["id_a", "id_b"])
+    """Known pairs, from a file with columns id_a and id_b; none, if nobody is in both files."""
+    records = read_records(path, id=None, columns=["id_a", "id_b"], side="truth", may_be_empty=True)
     return pa.table(records.columns)
