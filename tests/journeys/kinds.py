@@ -178,7 +178,9 @@ class Kind:
 
 
 KINDS: dict[str, Kind] = {
-    "weak fields": Kind(partial(people, 150, overlap=0.3, errors=4, seed=1), WEAK),
+    "weak fields": Kind(
+        partial(people, 100, overlap=0.3, errors=4, seed=1), WEAK, ("--w0", "4")
+    ),  # draws link far more pairs than are above w0
     "strong fields": Kind(people),
     "fields left out": Kind(people, ()),
     "no overlap": Kind(partial(people, overlap=0.0)),

@@ -41,6 +41,8 @@ def reopen(journey):
     for path in journey.run.glob("*.parquet"):
         if path.stem != "reach" and not path.stem.startswith("input_"):
             assert saved(again, path.stem).equals(saved(journey.run, path.stem)), path.stem
+    if journey.kind is KINDS["weak fields"]:
+        assert max(saved(journey.run, "link_draws")["pair"].to_pylist()) >= summary["candidates"]
     if run.posterior is not None:
         twice = bl.open_run(again, **journey.frames).posterior
         for one, other in zip(run.posterior.kept, twice.kept, strict=True):
