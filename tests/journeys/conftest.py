@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tests.journeys.kinds import KINDS, linked
+from tests.journeys.kinds import COMMANDS, KINDS, linked
 
 CELL = "journey"
 
@@ -42,8 +42,8 @@ def pytest_terminal_summary(terminalreporter):
                     cells[value] = cells.get(value, True) and outcome == "passed"
     if not cells:
         return
-    kinds, commands = (dict.fromkeys(c.split("|")[k] for c in cells) for k in (0, 1))
-    kinds = [kind for kind in KINDS if kind in kinds]
+    seen = {part for cell in cells for part in cell.split("|")}
+    kinds, commands = ([name for name in names if name in seen] for names in (KINDS, COMMANDS))
     wide = max(map(len, kinds)) + 2
     terminalreporter.section("journeys")
     terminalreporter.write_line(" " * wide + "  ".join(commands))

@@ -17,6 +17,10 @@ from click.testing import CliRunner
 import bayeslink as bl
 from bayeslink.cli import main
 
+COMMANDS = (
+    "reopen", "report", "explain", "review", "sample", "join", "draws", "population", "truth",
+    "update", "resume", "changes", "relink", "repeat",
+)  # fmt: skip
 NAMES = ("--on", "gname:name", "--on", "fname:name", "--on", "sex:exact")
 WEAK = (*NAMES, "--on", "occup:exact")
 STRONG = (*NAMES, "--on", "dob:date", "--on", "postcode:exact")
