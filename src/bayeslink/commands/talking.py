@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,16 @@ def cannot_tell(error: OSError) -> int:
 
 def print_json(summary: dict[str, Any]) -> None:
     """Print what was asked for in so many words: quiet or not."""
-    _print(json.dumps(summary))
+    _print(json.dumps(_finite(summary), allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """The same with null for numbers that JSON does not have, such as the precision of no links."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(part) for key, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _loudness() -> int:

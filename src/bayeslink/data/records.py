@@ -130,6 +130,7 @@ def read_records(
     options: ReadOptions = DEFAULTS,
     side: str = "A",
     memory: int | None = None,
+    may_be_empty: bool = False,
 ) -> Records:
     """Read the id and the columns asked for, as text, from a file or a frame.
 
@@ -148,6 +149,8 @@ def read_records(
         What messages call this input.
     memory
         Bytes that a query of a database may use; most of the machine's unless given.
+    may_be_empty
+        Whether a header without records will do.
     """
     if isinstance(columns, str):
         raise SettingsError(f"columns must be a list of names, such as [{columns!r}].")
@@ -170,7 +173,7 @@ def read_records(
         if error.column != id:
             raise
         raise NoColumnError(f"{error} {_NAME_THE_ID}", error.column) from None
-    if not table.rows:
+    if not table.rows and not may_be_empty:
         raise no_records(where)
     ids = _ids(table, id, where)
     texts, unusable = usable(

@@ -18,7 +18,7 @@ from bayeslink.errors import BayeslinkError, InputError
 from bayeslink.inference.penalized import PenaltyPath, penalty_path
 from bayeslink.pairs.source import PairSource
 from bayeslink.pairs.tables import pair_values
-from bayeslink.results import link_toml, reading, store
+from bayeslink.results import link_toml, reading, store, tables
 from bayeslink.results.record_values import Values, values_of
 
 if TYPE_CHECKING:
@@ -73,9 +73,9 @@ def _from_run(run: Run) -> Material:
     return Material(
         summary=store.provenance(run),
         links=run.table,
-        parameters=store.parameter_table(run),
+        parameters=tables.parameter_table(run),
         pairs=run.candidates() if post else None,
-        draws=store.draw_table(post) if post else None,
+        draws=tables.draw_table(post) if post else None,
         settings=link_toml.without_folders(link_toml.dump(run.settings)),
         values=values,
         path=path_around(pairs, run.theta) if small else None,

@@ -35,4 +35,5 @@ def pairs_of(source: Any, role: str) -> pa.Table:
 
 def _read_file(path: Path, role: str) -> pa.Table:
     columns = None if role == "links" else SIDES  # links may have a decision
-    return pa.table(read_records(path, id=None, columns=columns, side=f"({role})").columns)
+    found = read_records(path, id=None, columns=columns, side=f"({role})", may_be_empty=True)
+    return pa.table(found.columns)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 import tempfile
@@ -17,10 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
-from scipy import sparse
 
 from bayeslink.comparing.fields import GIVEN, Field, custom, given_levels
 from bayeslink.data.checksums import require_unchanged
@@ -31,7 +28,7 @@ from bayeslink.errors import InputError
 from bayeslink.inference.structure import DEPENDENT
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import LABELS
-from bayeslink.pairs.source import PairSource, fields_seen
+from bayeslink.pairs.source import PairSource
 from bayeslink.pairs.tables import with_own_ids
 from bayeslink.results import link_toml
 from bayeslink.results.claim import claim, replacing
@@ -43,9 +40,9 @@ from bayeslink.results.reading import digest_of
 from bayeslink.results.settings import link_arguments
 from bayeslink.results.state import FILE as STATE
 from bayeslink.results.state import write_state
+from bayeslink.results.tables import draw_table, link_draw_table, parameter_table
 
 if TYPE_CHECKING:
-    from bayeslink.inference.posterior import Posterior
     from bayeslink.linking.run import Run
 
 _LIBRARIES = ("bayeslink", "numpy", "scipy", "numba", "rapidfuzz", "pyarrow")
@@ -102,78 +99,6 @@ def save_run(
         if (judged := held.target / FILE).exists():
             judgements = stack.enter_context(Judgements(judged))
             stack.enter_context(judgements.carried_to(folder / FILE))
-
-
-def parameter_table(run: Run) -> pa.Table:
-    """m, u and the weight in bits of each level of each field; intervals where there are draws."""
-    parameters, post, seen = run.parameters, run.posterior, fields_seen(run.pairs)
-    bounds = np.full((2, 2, *parameters.m.shape), np.nan)  # of m and u: lower, upper
-    if post is not None:
-        bounds = np.array([np.quantile(x, (0.025, 0.975), axis=(0, 1)) for x in (post.m, post.u)])
-    rows: list[dict[str, Any]] = []
-    for j, field in enumerate(run.pairs.fields):
-        for level, label in enumerate(field.labels, 1):
-            u = float(parameters.u[j, level])
-            m = float(parameters.m[j, level]) if seen[j] else u  # priors alone tell nothing
-            row = {"field": field.name, "level": level, "label": label, "m": m, "u": u}
-            row["match_weight"] = math.log2(m) - math.log2(u)
-            of_both = bounds[:, :, j, level] if seen[j] else bounds[[1, 1], :, j, level]
-            for name, (lower, upper) in zip("mu", of_both, strict=True):
-                row[f"{name}_lower"] = None if math.isnan(lower) else float(lower)
-                row[f"{name}_upper"] = None if math.isnan(upper) else float(upper)
-            rows.append(row)
-    return pa.Table.from_pylist(rows, schema=_PARAMETERS)
-
-
-_PARAMETERS = pa.schema(
-    [("field", pa.string()), ("level", pa.int64()), ("label", pa.string())]
-    + [
-        (name, pa.float64())
-        for name in ("m", "u", "match_weight", "m_lower", "m_upper", "u_lower", "u_upper")
-    ]
-)
-
-
-def draw_table(posterior: Posterior) -> pa.Table:
-    """One row a draw: the number of links, the log posterior, m and u."""
-    chains, draws = posterior.n_links.shape
-    return pa.table(
-        {
-            "chain": np.repeat(np.arange(chains, dtype=np.int32), draws),
-            "draw": np.tile(np.arange(draws, dtype=np.int32), chains),
-            **{name: values.ravel() for name, values in posterior.quantities().items()},
-        }
-    )
-
-
-def link_draw_table(posterior: Posterior) -> pa.Table:
-    """The draws of the links: for each pair, the runs of kept draws in which it is linked.
-
-    `pair` is the pair's row in pairs.parquet; `first` and `last` are draws of `chain`, numbered as
-    in draws.parquet. Where draws are thinned, the last of every `kept_every` is kept.
-    """
-    row_of = np.empty(posterior.blocks.n_candidates, np.int64)
-    row_of[posterior.by_probability()] = np.arange(len(row_of))
-    parts = []
-    for number, kept in enumerate(posterior.kept):
-        start = np.append(0, np.cumsum([len(k) for k in kept]))
-        rows = row_of[np.concatenate(kept)] if len(kept) else row_of[:0]
-        ones, shape = np.ones(len(rows), np.int8), (len(kept), len(row_of))
-        by_pair = sparse.csr_array((ones, rows, start), shape).tocsc()  # sorted by counting
-        pair = np.repeat(np.arange(len(row_of)), np.diff(by_pair.indptr))
-        state = by_pair.indices
-        new = np.ones(len(pair), bool)
-        new[1:] = (np.diff(pair) != 0) | (np.diff(state) != 1)
-        first = np.flatnonzero(new)
-        last = np.append(first, len(pair))[1:] - 1
-        parts.append((np.full(len(first), number), pair[first], state[first], state[last]))
-    chain, pair, first, last = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.lexsort((first, chain, pair))
-    step, draws = posterior.kept_every, posterior.n_links.shape[1]
-    first, last = (np.minimum((state + 1) * step, draws) - 1 for state in (first, last))
-    columns = [pair, chain, first, last]
-    names = ("pair", "chain", "first", "last")
-    return pa.table([pa.array(c[order].astype(np.int32)) for c in columns], names)
 
 
 def provenance(run: Run, remarks: Sequence[str] = ()) -> dict[str, Any]:
