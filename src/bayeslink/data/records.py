@@ -24,10 +24,10 @@ from bayeslink.data.cell_texts import (
 )
 from bayeslink.data.delimited import (
     FIELD_LIMIT,
-    no_records,
     write_misfits,
 )
-from bayeslink.data.places import STDIN, is_url, located, shown_url
+from bayeslink.data.headers import no_records
+from bayeslink.data.places import is_url, located, shown
 from bayeslink.data.sources import Table, read_source, usable
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.memory import Memory
@@ -156,12 +156,13 @@ def read_records(
     if wanted == ():
         raise SettingsError("No column was asked for. Name an id column or at least one other.")
     path, label = None, f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
-    if is_url(source):
-        label = shown_url(source)
-    elif isinstance(source, str | os.PathLike):
-        path = Path(located(source))
-        label = os.fsencode(source).decode("utf-8", "backslashreplace")
-        label = "standard input" if label == STDIN else label
+    if isinstance(source, str | os.PathLike):
+        path, label = None if is_url(source) else Path(located(source)), shown(source)
+        if not label:
+            raise InputError(
+                f"input {side}: its path is empty. Give the path of a file; '.' means the Parquet "
+                "files of the working directory."
+            )
     where = f"input {side}, {label if label.isprintable() else repr(label)}"
     budget = Memory().budget if memory is None else memory
     table = read_source(source, wanted, options, where, budget)

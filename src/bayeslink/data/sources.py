@@ -20,9 +20,10 @@ import pyarrow.parquet as pq
 
 from bayeslink.data.cell_texts import from_pandas, no_text
 from bayeslink.data.databases import file_sha256
-from bayeslink.data.delimited import ZIP, read_delimited, require_columns
+from bayeslink.data.delimited import ZIP, read_delimited
 from bayeslink.data.duckdb_tables import read_duckdb
 from bayeslink.data.excel import read_excel
+from bayeslink.data.headers import refuse_values_as_names, require_columns
 from bayeslink.data.places import is_url, located
 from bayeslink.data.sql_tables import read_postgres, read_sqlite
 from bayeslink.errors import InputError
@@ -73,6 +74,8 @@ def read_file(path: Path, wanted: Wanted, options: ReadOptions, where: str, memo
             return _read_parquet(path, wanted, where)
         if kind == "excel":
             read = read_excel(path, wanted, options.table, options.skip_lines, where, memory)
+            if wanted is None:
+                refuse_values_as_names({n: read[n] for n in read.column_names}, where)
             return _arrow(read, wanted, kind, where, file_sha256(path, kind))
         if kind in ("duckdb", "sqlite"):
             read_database = read_duckdb if kind == "duckdb" else read_sqlite
@@ -92,6 +95,8 @@ def read_file(path: Path, wanted: Wanted, options: ReadOptions, where: str, memo
         raise InputError(
             f"{where}: cannot be read ({error.strerror}). Check the path and its permissions."
         ) from None
+    if wanted is None:
+        refuse_values_as_names(text.columns, where)
     return Table("csv", text.columns, len(text.lines), text.sha256, text.lines, (*text.misfits,))
 
 

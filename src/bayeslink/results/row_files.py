@@ -6,10 +6,10 @@ import json
 import mmap
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -75,28 +75,23 @@ class RowFile:
 class RowWriter:
     """A file in some format, written a table at a time."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file: Any = None
+    def __init__(self, file: IO[bytes], suffix: str) -> None:
+        self._file, self._csv = file, suffix == ".csv"
         self._writer: Any = None
 
     def write(self, table: pa.Table) -> None:
-        csv = self.path.suffix == ".csv"
-        table = safe_for_spreadsheets(_plain(table)) if csv else table
+        table = safe_for_spreadsheets(_plain(table)) if self._csv else table
         if self._writer is None:
-            # Arrow takes only UTF-8 paths; Python opens any.
-            self._file = open(self.path, "wb", opener=opened)  # noqa: SIM115 - closed below
             self._writer = (
                 pyarrow.csv.CSVWriter(self._file, table.schema)
-                if csv
+                if self._csv
                 else pq.ParquetWriter(self._file, table.schema, compression="zstd")
             )
-        self._writer.write_table(table.cast(self._writer.schema) if not csv else table)
+        self._writer.write_table(table if self._csv else table.cast(self._writer.schema))
 
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
-            self._file.close()
 
 
 class _Both:
@@ -114,9 +109,12 @@ class _Both:
 def writing(stem: Path) -> Iterator[_Both]:
     """Write `stem`.csv and `stem`.parquet."""
     with ExitStack() as stack:
-        writers = [RowWriter(stem.with_name(stem.name + end)) for end in (".csv", ".parquet")]
-        for writer in writers:
-            stack.callback(writer.close)
+        writers = []
+        for end in (".csv", ".parquet"):
+            # Arrow takes only UTF-8 paths; Python opens any.
+            path = stem.with_name(stem.name + end)
+            file = stack.enter_context(open(path, "wb", opener=opened))
+            writers.append(stack.enter_context(closing(RowWriter(file, end))))
         yield _Both(writers)
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from bayeslink.comparing.fields import Field
-from bayeslink.data.delimited import require_columns
+from bayeslink.data.headers import require_columns
 from bayeslink.data.records import ReadOptions, Records, read_records
 from bayeslink.engines.compare import Ids, read_options
 from bayeslink.engines.input_checks import repeated_records
