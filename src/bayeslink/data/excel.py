@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from bayeslink.data.delimited import GZIP_FREE, GZIP_RATIO
-from bayeslink.data.headers import NO_HEADER, header_again, none_there, refuse_data_as_names
+from bayeslink.data.headers import NO_HEADER, header_again, none_there
 from bayeslink.data.python_cells import cell_text, chosen, columns, lacks
 from bayeslink.errors import InputError
 
@@ -40,9 +40,7 @@ def read_excel(
         cells = _rows(book[chosen(book.sheetnames, sheet, "sheet", where)], skip, where)
         header = next(cells, [])
         names = ["" if name is None else str(cell_text(name)) for name in header]
-        if wanted is None:
-            refuse_data_as_names(names, f"{where}, row {skip + 1}")
-        elif not set(wanted) & set(names):
+        if wanted is not None and not set(wanted) & set(names):
             more = "If it comes later, skip what stands before it with --skip-lines (skip_lines=)."
             raise none_there(names, wanted, f"{where}, row {skip + 1}", f"{NO_HEADER} {more}")
         return columns(names, cells, wanted, where, memory // 2)

@@ -70,7 +70,6 @@ def find_header(
         most = max(map(len, headers.values()))
         headers = {d: names for d, names in headers.items() if len(names) == most or not names}
         wanted = next(names for names in headers.values() if len(names) == most)
-        refuse_data_as_names(wanted, f"{where}, line {skipped + 1}")
     fitting = {d: names for d, names in headers.items() if set(wanted) <= set(names)}
     if len({tuple(names) for names in fitting.values()}) > 1:
         raise InputError(
@@ -142,31 +141,28 @@ def no_records(where: str) -> InputError:
 # Records taken for a header
 
 
-def refuse_data_as_names(names: Sequence[str], where: str) -> None:
-    """Refuse column names of which one is what only records hold: a number, a date, an address.
+def refuse_records_as_names(columns: Mapping[str, Any], where: str) -> None:
+    """Refuse column names that seem to be cells of the first record.
 
-    Numbers that follow one another, as 0, 1, 2 or 2019, 2020, are names.
+    That is a number, a date or an address among them, or a name that is a value of its own
+    column. Numbers that follow one another, as 0, 1, 2 or 2019, 2020, are names.
     """
-    odd = {k: name.strip() for k, name in enumerate(names, start=1) if _is_data(name.strip())}
+    odd = {k: name.strip() for k, name in enumerate(columns, start=1) if _is_data(name.strip())}
     numbers = [int(name) for name in odd.values() if re.fullmatch(r"\d{1,9}", name)]
     follow = len(numbers) > 1 and numbers == [*range(numbers[0], numbers[0] + len(odd))]
     if odd and not follow:
         raise _no_header(where, f"column {next(iter(odd))} would be called by a number or a date")
+    for k, (name, column) in enumerate(columns.items(), start=1):
+        if name.strip() and pa.types.is_large_string(column.type):
+            again = pc.sum(pc.equal(column, pa.scalar(name, column.type))).as_py() or 0
+            if again and again * _OFTEN >= len(column):
+                raise _no_header(where, f"the name of column {k} is also a value in its rows")
 
 
 def _is_data(name: str) -> bool:
     if any(map(str.isalpha, name)):
         return bool(_MONTH_DATE.fullmatch(name) or _ADDRESS.fullmatch(name))
     return any(map(str.isdigit, name))
-
-
-def refuse_values_as_names(columns: Mapping[str, Any], where: str) -> None:
-    """Refuse column names of which one is a value of its own column, over and over again."""
-    for k, (name, column) in enumerate(columns.items(), start=1):
-        if name.strip() and pa.types.is_large_string(column.type):
-            again = pc.sum(pc.equal(column, pa.scalar(name, column.type))).as_py() or 0
-            if again and again * _OFTEN >= len(column):
-                raise _no_header(where, f"the name of column {k} is also a value in its rows")
 
 
 def _no_header(where: str, why: str) -> InputError:

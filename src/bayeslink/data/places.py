@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
@@ -15,7 +16,6 @@ from bayeslink.data.headers import no_records
 
 STDIN = "-"
 _DESCRIPTORS = "/proc/self/fd"  # of Linux, where each can be opened anew, at its start
-_kept: list[Any] = []  # the copy of standard input, deleted when it is closed
 _URL = re.compile(r"\s*(postgres|postgresql)://", re.IGNORECASE)
 _SETTINGS = re.compile(r"\s*(\w+\s*=.*\s)?password\s*=", re.IGNORECASE | re.DOTALL)
 
@@ -53,7 +53,7 @@ def stdin_file() -> Path:
     """
     nameless = os.path.isdir(_DESCRIPTORS)
     made: Any = tempfile.TemporaryFile() if nameless else tempfile.NamedTemporaryFile()  # noqa: SIM115
-    _kept.append(made)
+    atexit.register(made.close)  # which deletes it
     shutil.copyfileobj(sys.stdin.buffer, made)
     made.flush()
     if not made.tell():

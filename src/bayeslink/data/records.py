@@ -18,15 +18,15 @@ import pyarrow.compute as pc
 from bayeslink.data.cell_texts import (
     TEXT,
     as_text,
+    decoded,
     exact_integers,
     whole_number_type,
-    without_dictionary,
 )
 from bayeslink.data.delimited import (
     FIELD_LIMIT,
     write_misfits,
 )
-from bayeslink.data.headers import no_records
+from bayeslink.data.headers import no_records, refuse_records_as_names
 from bayeslink.data.places import is_url, located, shown
 from bayeslink.data.sources import Table, read_source, usable
 from bayeslink.errors import InputError, SettingsError
@@ -168,6 +168,8 @@ def read_records(
     table = read_source(source, wanted, options, where, budget)
     if not table.rows:
         raise no_records(where)
+    if columns is None and table.kind in ("csv", "excel"):
+        refuse_records_as_names(table.columns, where)
     ids = _ids(table, id, where)
     texts, unusable = usable(
         list(table.columns) if columns is None else columns,
@@ -202,7 +204,7 @@ def _ids(table: Table, id: str | None, where: str) -> pa.Array:
     """Return the ids as exact text, after refusing blank and repeated ones."""
     if id is None:
         return pa.array(np.arange(1, table.rows + 1)).cast(TEXT)
-    column = without_dictionary(table.columns[id])
+    column = decoded(table.columns[id])
     if pa.types.is_floating(column.type) and not exact_integers(column):
         raise InputError(
             f"{where}: the id column {id!r} holds floating-point numbers that are not whole or "

@@ -23,7 +23,7 @@ from bayeslink.data.databases import file_sha256
 from bayeslink.data.delimited import ZIP, read_delimited
 from bayeslink.data.duckdb_tables import read_duckdb
 from bayeslink.data.excel import read_excel
-from bayeslink.data.headers import refuse_values_as_names, require_columns
+from bayeslink.data.headers import require_columns
 from bayeslink.data.places import is_url, located
 from bayeslink.data.sql_tables import read_postgres, read_sqlite
 from bayeslink.errors import InputError
@@ -74,8 +74,6 @@ def read_file(path: Path, wanted: Wanted, options: ReadOptions, where: str, memo
             return _read_parquet(path, wanted, where)
         if kind == "excel":
             read = read_excel(path, wanted, options.table, options.skip_lines, where, memory)
-            if wanted is None:
-                refuse_values_as_names({n: read[n] for n in read.column_names}, where)
             return _arrow(read, wanted, kind, where, file_sha256(path, kind))
         if kind in ("duckdb", "sqlite"):
             read_database = read_duckdb if kind == "duckdb" else read_sqlite
@@ -95,8 +93,6 @@ def read_file(path: Path, wanted: Wanted, options: ReadOptions, where: str, memo
         raise InputError(
             f"{where}: cannot be read ({error.strerror}). Check the path and its permissions."
         ) from None
-    if wanted is None:
-        refuse_values_as_names(text.columns, where)
     return Table("csv", text.columns, len(text.lines), text.sha256, text.lines, (*text.misfits,))
 
 
@@ -212,10 +208,10 @@ def read_frame(source: Any, wanted: Wanted, where: str) -> Table:
         return Table("pandas", columns, len(source), unusable=unusable)
     if (polars := sys.modules.get("polars")) and isinstance(source, polars.DataFrame):
         names = _required(source.columns, wanted, where)
-        return _arrow(source.select(names).to_arrow(), names, "polars", where)
+        return _arrow(_from_polars(source.select(names), where), names, "polars", where)
     if polars and isinstance(source, polars.LazyFrame):
         names = _required(source.collect_schema().names(), wanted, where)
-        return _arrow(source.select(names).collect().to_arrow(), names, "polars", where)
+        return _arrow(_from_polars(source.select(names).collect(), where), names, "polars", where)
     if isinstance(source, ds.Dataset):
         names = _required(source.schema.names, wanted, where)
         return _arrow(source.to_table(columns=names), names, "arrow", where)
@@ -227,8 +223,27 @@ def read_frame(source: Any, wanted: Wanted, where: str) -> Table:
             "dataset."
         )
     if not isinstance(source, pa.Table):
-        source = pa.RecordBatchReader.from_stream(source).read_all()
+        try:
+            source = pa.RecordBatchReader.from_stream(source).read_all()
+        except pa.ArrowException as error:
+            raise InputError(
+                f"{where}: Arrow cannot take it over ({type(error).__name__}). Give a table whose "
+                "columns are of types that Arrow has, or turn the others into text."
+            ) from None
     return _arrow(source, wanted, "arrow", where)
+
+
+def _from_polars(frame: Any, where: str) -> pa.Table:
+    """As Arrow; whole numbers and objects that it has no type for are text."""
+    import polars
+
+    for name, kind in frame.schema.items():
+        if kind == polars.Object:
+            texts = [None if cell is None else str(cell) for cell in frame[name]]
+            frame = frame.with_columns(polars.Series(name, texts, polars.String))
+        elif str(kind) in ("Int128", "UInt128"):
+            frame = frame.with_columns(polars.col(name).cast(polars.String))
+    return frame.to_arrow()
 
 
 def _arrow(

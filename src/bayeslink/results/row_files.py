@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import mmap
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from bayeslink.data.cell_texts import as_json
 from bayeslink.data.spreadsheets import safe_for_spreadsheets
 from bayeslink.distinct import distinct
 from bayeslink.pairs.source import Ints
@@ -127,10 +127,12 @@ def _plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return pc.cast(column, kind.value_type)
-    if pa.types.is_string_view(kind):
-        return column.cast(pa.large_string())
-    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        cells = (cell.as_py() for cell in column)
-        texts = [None if x is None else json.dumps(x, default=str) for x in cells]
-        return pa.chunked_array([pa.array(texts, pa.large_string())])
-    return column
+    return as_json(column) if any(is_kind(kind) for is_kind in _NOT_IN_CSV) else column
+
+
+_NOT_IN_CSV = (
+    pa.types.is_nested,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+)
