@@ -32,9 +32,11 @@ def require_columns(names: Sequence[str], wanted: Sequence[str], where: str) -> 
     seen: dict[str, int] = {}
     for k, name in enumerate(names, start=1):
         if (other := seen.setdefault(name.casefold(), k)) != k:
+            # Where no column was asked for, it may be a cell of somebody's.
+            same = "have the same name" if [*wanted] == [*names] else f"are both called {name!r}"
             raise InputError(
-                f"{where}: columns {other} and {k} have the same name (letter case aside). "
-                "Column names must differ; rename one of them, or add the header if it is lacking."
+                f"{where}: columns {other} and {k} {same} (letter case aside). Column names must "
+                "differ; rename one of them, or add the header if there is none."
             )
 
 

@@ -114,8 +114,8 @@ def export_labels(
     with Judgements(file) as judgements:
         content = write[target.suffix.lower()](label_table(judgements, splink=splink, names=names))
     try:
-        with written_whole(target) as file:
-            file.write(content)
+        with written_whole(target) as out:
+            out.write(content)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise OutputError(
