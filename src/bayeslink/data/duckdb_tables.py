@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from bayeslink.data.databases import SECONDS, no_select, too_late
-from bayeslink.data.delimited import require_columns
+from bayeslink.data.headers import require_columns
 from bayeslink.data.python_cells import quoted, too_large
 from bayeslink.errors import InputError
 

@@ -18,16 +18,16 @@ import pyarrow.compute as pc
 from bayeslink.data.cell_texts import (
     TEXT,
     as_text,
+    decoded,
     exact_integers,
     whole_number_type,
-    without_dictionary,
 )
 from bayeslink.data.delimited import (
     FIELD_LIMIT,
-    no_records,
     write_misfits,
 )
-from bayeslink.data.places import is_url, label_of, located, shown_url
+from bayeslink.data.headers import no_records, refuse_records_as_names
+from bayeslink.data.places import is_url, located, shown
 from bayeslink.data.sources import Table, read_source, usable
 from bayeslink.errors import InputError, NoColumnError, SettingsError
 from bayeslink.memory import Memory
@@ -160,11 +160,13 @@ def read_records(
     if wanted == ():
         raise SettingsError("No column was asked for. Name an id column or at least one other.")
     path, label = None, f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
-    if is_url(source):
-        label = shown_url(source)
-    elif isinstance(source, str | os.PathLike):
-        path = Path(located(source))
-        label = label_of(source)
+    if isinstance(source, str | os.PathLike):
+        path, label = None if is_url(source) else Path(located(source)), shown(source)
+        if not label:
+            raise InputError(
+                f"input {side}: its path is empty. Give the path of a file; '.' means the Parquet "
+                "files of the working directory."
+            )
     where = f"input {side}, {label if label.isprintable() else repr(label)}"
     budget = Memory().budget if memory is None else memory
     try:
@@ -175,6 +177,8 @@ def read_records(
         raise NoColumnError(f"{error} {_NAME_THE_ID}", error.column) from None
     if not table.rows and not may_be_empty:
         raise no_records(where)
+    if columns is None and table.kind in ("csv", "excel"):
+        refuse_records_as_names(table.columns, where)
     ids = _ids(table, id, where)
     texts, unusable = usable(
         list(table.columns) if columns is None else columns,
@@ -209,7 +213,7 @@ def _ids(table: Table, id: str | None, where: str) -> pa.Array:
     """Return the ids as exact text, after refusing blank and repeated ones."""
     if id is None:
         return pa.array(np.arange(1, table.rows + 1)).cast(TEXT)
-    column = without_dictionary(table.columns[id])
+    column = decoded(table.columns[id])
     if pa.types.is_floating(column.type) and not exact_integers(column):
         raise InputError(
             f"{where}: the id column {id!r} holds floating-point numbers that are not whole or "

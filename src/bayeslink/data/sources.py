@@ -19,9 +19,10 @@ import pyarrow.parquet as pq
 
 from bayeslink.data.cell_texts import from_pandas, no_text
 from bayeslink.data.checksums import checksum, folder_files, require_whole
-from bayeslink.data.delimited import ZIP, read_delimited, require_columns
+from bayeslink.data.delimited import ZIP, read_delimited
 from bayeslink.data.duckdb_tables import read_duckdb
 from bayeslink.data.excel import read_excel
+from bayeslink.data.headers import require_columns
 from bayeslink.data.places import is_url, located
 from bayeslink.data.sql_tables import read_postgres, read_sqlite
 from bayeslink.errors import InputError
@@ -203,10 +204,10 @@ def read_frame(source: Any, wanted: Wanted, where: str) -> Table:
         return Table("pandas", columns, len(source), unusable=unusable)
     if (polars := sys.modules.get("polars")) and isinstance(source, polars.DataFrame):
         names = _required(source.columns, wanted, where)
-        return _arrow(source.select(names).to_arrow(), names, "polars", where)
+        return _arrow(_from_polars(source.select(names), where), names, "polars", where)
     if polars and isinstance(source, polars.LazyFrame):
         names = _required(source.collect_schema().names(), wanted, where)
-        return _arrow(source.select(names).collect().to_arrow(), names, "polars", where)
+        return _arrow(_from_polars(source.select(names).collect(), where), names, "polars", where)
     if isinstance(source, ds.Dataset):
         names = _required(source.schema.names, wanted, where)
         return _arrow(source.to_table(columns=names), names, "arrow", where)
@@ -218,8 +219,27 @@ def read_frame(source: Any, wanted: Wanted, where: str) -> Table:
             "dataset."
         )
     if not isinstance(source, pa.Table):
-        source = pa.RecordBatchReader.from_stream(source).read_all()
+        try:
+            source = pa.RecordBatchReader.from_stream(source).read_all()
+        except pa.ArrowException as error:
+            raise InputError(
+                f"{where}: Arrow cannot take it over ({type(error).__name__}). Give a table whose "
+                "columns are of types that Arrow has, or turn the others into text."
+            ) from None
     return _arrow(source, wanted, "arrow", where)
+
+
+def _from_polars(frame: Any, where: str) -> pa.Table:
+    """As Arrow; whole numbers and objects that it has no type for are text."""
+    import polars
+
+    for name, kind in frame.schema.items():
+        if kind == polars.Object:
+            texts = [None if cell is None else str(cell) for cell in frame[name]]
+            frame = frame.with_columns(polars.Series(name, texts, polars.String))
+        elif str(kind) in ("Int128", "UInt128"):
+            frame = frame.with_columns(polars.col(name).cast(polars.String))
+    return frame.to_arrow()
 
 
 def _arrow(

@@ -29,7 +29,7 @@ def read_sqlite(
     path: Path, wanted: Sequence[str] | None, table: str | None, where: str, memory: int
 ) -> pa.Table:
     """The wanted columns of a table or query, all if none is named."""
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    connection = _connected(path, where, memory)
     start = time.monotonic()
 
     def late() -> bool:
@@ -60,6 +60,17 @@ def read_sqlite(
         ) from None
     finally:
         connection.close()
+
+
+def _connected(path: Path, where: str, memory: int) -> sqlite3.Connection:
+    if path.resolve().exists():
+        return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    # The copy of standard input has no name, and SQLite asks for one.
+    if path.stat().st_size > memory // 2:
+        raise too_large(where)
+    connection = sqlite3.connect(":memory:")
+    connection.deserialize(path.read_bytes())
+    return connection
 
 
 def _authorized(action: int, first: str | None, second: str | None, *_: Any) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bayeslink.data.cell_texts import TEXT, from_pandas
+from bayeslink.data.cell_texts import TEXT, from_pandas, storable
 from bayeslink.data.checksums import checksum, require_same, require_whole
 from bayeslink.data.delimited import all_columns
 from bayeslink.data.places import is_url, located
@@ -28,9 +29,17 @@ def whole_tables(
 ) -> Iterator[pa.Table]:
     """Every row that `read_records` reads, in the same order, with all columns.
 
-    `needed` are columns that must be there: they tell the header of a text file. A file that has
-    not this checksum, that of the first reading, is refused, at the latest after its last row.
+    Columns that cannot be written to all kinds of files are text. `needed` are columns that must
+    be there: they tell the header of a text file. A file that has not this checksum, that of the
+    first reading, is refused, at the latest after its last row.
     """
+    for table in _as_they_are(source, needed, options, where, sha256):
+        yield pa.table([storable(column) for column in table.columns], table.column_names)
+
+
+def _as_they_are(
+    source: Any, needed: Sequence[str], options: ReadOptions, where: str, sha256: str | None
+) -> Iterator[pa.Table]:
     if isinstance(source, str | os.PathLike) and not is_url(source):
         path = Path(located(source))
         try:
@@ -78,12 +87,12 @@ def whole_table(source: Any, options: ReadOptions, where: str, sha256: str | Non
 
 def _pandas_column(series: Any, name: str, where: str) -> pa.ChunkedArray:
     """As `from_pandas`, and what has no single text form as Python writes it."""
-    try:
-        return from_pandas(series, name, where)
-    except InputError:
-        missing = series.isna()
-        texts = [None if null else str(x) for x, null in zip(series, missing, strict=True)]
-        return pa.chunked_array([pa.array(texts, TEXT)])
+    with suppress(InputError):
+        column = from_pandas(series, name, where)
+        if not isinstance(column.type, pa.BaseExtensionType):  # of periods, say
+            return column
+    texts = [None if null else str(x) for x, null in zip(series, series.isna(), strict=True)]
+    return pa.chunked_array([pa.array(texts, TEXT)])
 
 
 def _parquet_tables(path: Path, where: str) -> Iterator[pa.Table]:

@@ -6,14 +6,13 @@ import base64
 import hashlib
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from bayeslink.errors import OutputError, SettingsError
-from bayeslink.private import mode_within
+from bayeslink.private import mode_within, written_whole
 from bayeslink.report import fields, fit, sections, uncertainty
 from bayeslink.report.charts import Counts
 from bayeslink.report.disclosed import disclosed_page
@@ -141,15 +140,8 @@ def _hash(text: str) -> str:
 def _write(target: Path, text: str, mode: int) -> None:
     """Write the file whole or not at all."""
     try:
-        handle, scratch = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
-            os.chmod(scratch, mode)
-            os.replace(scratch, target)
-        except BaseException:
-            os.unlink(scratch)
-            raise
+        with written_whole(target, mode=mode) as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise OutputError(

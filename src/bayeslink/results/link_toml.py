@@ -27,6 +27,7 @@ from bayeslink.data.records import ReadOptions
 from bayeslink.errors import InputError, OutputError, SettingsError
 from bayeslink.inference.priors import LinkCountPrior, Penalty
 from bayeslink.plain import plain
+from bayeslink.private import written_whole
 from bayeslink.results.settings import READ_KEYS, SAMPLING_KEYS, TYPE_NAMES
 
 # key -> the types it takes
@@ -121,8 +122,8 @@ def _exists(path: Path) -> OutputError:
 def write_new(path: Path, text: str, *, force: bool) -> None:
     """Write a link.toml, over one that is there only if told so."""
     try:
-        with path.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(text)
+        with written_whole(path, new=not force) as file:
+            file.write(text.encode())
     except FileExistsError:
         raise _exists(path) from None
     except (OSError, ValueError) as error:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from bayeslink.data.checksums import LOGS, checksum, require_same
 from bayeslink.data.places import is_path
 from bayeslink.errors import ChangedInputError, InputError, OutputError, SettingsError
-from bayeslink.private import mode_within
+from bayeslink.private import written_whole
 from bayeslink.results import spark_tables
 from bayeslink.results.joined import Input, LinkedRows, write_joined, write_linked
 from bayeslink.results.row_files import RowWriter
@@ -108,18 +108,13 @@ def write_join(
         raise OutputError(f"{path} exists. Choose another name, or say --force to replace it.")
     inputs = inputs_of(run)
     versions = [linked_rows(run)] if draws is None else drawn_rows(run, draws)
-    scratch = path.with_name(f".{path.stem}.partial{path.suffix}")
     try:
-        with closing(RowWriter(scratch)) as target:
+        with written_whole(path) as file, closing(RowWriter(file, path.suffix)) as target:
             rows = write_joined(inputs, versions, how, target, numbered=draws is not None)
-        scratch.chmod(mode_within(path.parent))
-        scratch.replace(path)
     except OSError as error:
         raise OutputError(
             f"cannot write {path}: {error.strerror}. Check the permissions and the space left."
         ) from None
-    finally:
-        scratch.unlink(missing_ok=True)
     return rows
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from bayeslink.comparing.fields import Field
-from bayeslink.data.delimited import require_columns
+from bayeslink.data.headers import require_columns
 from bayeslink.data.places import require_there
 from bayeslink.data.records import ReadOptions, Records, read_records, repeats
 from bayeslink.engines.compare import Ids, read_options
