@@ -17,7 +17,7 @@ from bayeslink.commands.options import (
     side_b,
     verbose,
 )
-from bayeslink.commands.talking import complain, print_json, showing_progress, tell
+from bayeslink.commands.talking import answer, complain, print_json, showing_progress, tell
 from bayeslink.errors import SettingsError
 
 
@@ -53,7 +53,7 @@ def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -
     if as_json:
         print_json(result.as_dict())
     else:
-        tell(str(result))
+        answer(str(result))
 
 
 @click.command()
@@ -75,7 +75,7 @@ def explain(run: Path, id_a: str, id_b: str, a: str | None, b: str | None, as_js
     if as_json:
         print_json(dataclasses.asdict(explanation))
         return
-    tell(str(explanation))
+    answer(str(explanation))
     if not any(e.values for e in explanation.evidence):
         complain(
             "bayeslink: values are left out, as the input files are not where they were or have "
@@ -151,7 +151,7 @@ def population(run: Path, as_json: bool) -> None:
         found = dataclasses.asdict(people)
         print_json({key: value for key, value in found.items() if key != "draws"})
     else:
-        tell(
+        answer(
             f"People in all: {people.median:,.0f}, 95 % interval {people.low:,.0f} to "
             f"{people.high:,.0f}. That holds if being in one file has nothing to do with being in "
             "the other, nobody came or left between them, and the links are right on average."

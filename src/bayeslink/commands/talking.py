@@ -20,13 +20,13 @@ LOUD = "bayeslink.loud"  # in the `meta` of a context: 1 with -v, -1 with -q
 
 
 def tell(message: str) -> None:
-    """Print a result, unless told to be quiet."""
+    """Say what was done, unless told to be quiet."""
     if _loudness() >= 0:
-        _print(message)
+        answer(message)
 
 
-def _print(message: str) -> None:
-    """What it is of is written by then, whatever becomes of the words."""
+def answer(message: str) -> None:
+    """Print what the command was asked for, quiet or not."""
     try:
         click.echo(message)
     except BrokenPipeError:
@@ -52,8 +52,7 @@ def cannot_tell(error: OSError) -> int:
 
 
 def print_json(summary: dict[str, Any]) -> None:
-    """Print what was asked for in so many words: quiet or not."""
-    _print(json.dumps(_finite(summary), allow_nan=False))
+    answer(json.dumps(_finite(summary), allow_nan=False))
 
 
 def _finite(value: Any) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 
 from bayeslink.comparing.dictionaries import Dictionary
 from bayeslink.pairs.source import Ints
+from bayeslink.pairs.ties import mix64
 
 _BY_CHANCE = 0.1  # other records with the same values, expected if fields were independent
 
@@ -22,14 +23,13 @@ def copies(dictionaries: Sequence[Dictionary], block: tuple[Ints, Ints]) -> tupl
     found = []
     for side in (0, 1):
         own = [(d.a, d.b)[side] for d in dictionaries]
-        group = block[side] - min(0, int(block[side].min(initial=0)))
-        chance = np.full(len(group), float(len(group)))
+        digest = mix64(block[side].astype(np.uint64))  # of the values: 64 bits tell all apart
+        chance = np.full(len(digest), float(len(digest)))
         for codes in own:
-            values = group * (len(codes.values) + 1) + codes.codes
-            _, group = np.unique(values, return_inverse=True)
-            share = codes.counts / max(1, len(group))
+            digest = mix64(digest ^ mix64(codes.codes.astype(np.uint64)))
+            share = codes.counts / max(1, len(digest))
             share[-1] = 1.0  # missing: tells nobody apart
             chance *= share[codes.codes]
-        _, first = np.unique(group, return_index=True)
+        _, first, group = np.unique(digest, return_index=True, return_inverse=True)
         found.append(np.where(chance < _BY_CHANCE, first[group], np.arange(len(group))))
     return found[0], found[1]

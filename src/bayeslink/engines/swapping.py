@@ -97,7 +97,6 @@ class SwappedNames(HeldHere):
         self.scope: Scope = inner.scope
         self.memory = inner.memory
         self.tie_keys = inner.tie_keys
-        self.copies = inner.copies
         self.kind, self.id_types = inner.kind, inner.id_types
         counts = inner.level_counts().counts
         self._log_share = np.log(np.maximum(counts, 0.5) / max(1, inner.n_pairs))
@@ -147,6 +146,10 @@ class SwappedNames(HeldHere):
     @property
     def n_exceptions(self) -> int:
         return int(self._vectors.counts.sum())
+
+    @property
+    def copies(self) -> tuple[Ints, Ints]:
+        return self.inner.copies
 
     @property
     def n_a(self) -> int:

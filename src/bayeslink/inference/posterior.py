@@ -281,7 +281,7 @@ class Posterior(Shown):
         pairs, known = self.blocks.pairs, self.blocks.known
         c = self.blocks.candidates.with_more(known)
         p = np.append(self.probability, np.ones(len(known)))
-        copies = getattr(pairs, "copies", None)
+        copies = pairs.copies
         if copies is not None:
             p = decisions.as_one(c.a, c.b, p, copies)
         given = (c.a, c.b, p, pairs.n_a, pairs.n_b, pairs.tie_keys)

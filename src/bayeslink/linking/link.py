@@ -371,7 +371,7 @@ def _posterior_warnings(posterior: Posterior, decision: Decision) -> list[str]:
 
 def _copies_linked(posterior: Posterior, decision: Decision) -> str | None:
     """Say how many links are to one of several records that cannot be told apart."""
-    copies = getattr(posterior.blocks.pairs, "copies", None)
+    copies = posterior.blocks.pairs.copies
     if copies is None:
         return None
     linked = posterior.blocks.candidates.take(decision.links)

@@ -17,7 +17,7 @@ from bayeslink.errors import InputError
 from bayeslink.inference.structure import DEPENDENT
 from bayeslink.linking.link import link
 from bayeslink.linking.run import Run
-from bayeslink.pairs.source import Description, PairSource
+from bayeslink.pairs.source import Description, Ints, PairSource
 from bayeslink.results import reading, store
 from bayeslink.results.settings import link_arguments
 from bayeslink.results.state import FILE, State
@@ -163,8 +163,21 @@ def _pairs(
         _description(reading.read_summary(folder)),
         kind=state.read("kind"),
         id_types=state.read("id_types"),
+        copies=_copies(state),
         compared=compared,
     )
+
+
+def _copies(state: State) -> tuple[Ints, Ints] | None:
+    """The first copy of each record: its own row, but for those that the run told of."""
+    if (told := state.read("copies")) is None:
+        return None
+    found = []
+    for ids, (rows, first) in zip(state.read("ids"), told, strict=True):
+        copies = np.arange(len(ids))
+        copies[rows] = first
+        found.append(copies)
+    return found[0], found[1]
 
 
 def _description(told: Mapping[str, Any]) -> Description:

@@ -28,7 +28,7 @@ from bayeslink.errors import InputError
 from bayeslink.inference.structure import DEPENDENT
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import LABELS
-from bayeslink.pairs.source import PairSource
+from bayeslink.pairs.source import Ints, PairSource
 from bayeslink.pairs.tables import with_own_ids
 from bayeslink.results import link_toml
 from bayeslink.results.claim import claim, replacing
@@ -147,6 +147,7 @@ def state_of(run: Run) -> dict[str, Any]:
         "scope": pairs.scope,
         "ids": [pairs.ids(side, rows) for side, rows in enumerate(sides)],
         "tie_keys": pairs.tie_keys,
+        "copies": pairs.copies and [_told_copies(first) for first in pairs.copies],
         "counts": pairs.level_counts(),
         "kind": pairs.kind,
         "id_types": pairs.id_types,
@@ -160,6 +161,12 @@ def state_of(run: Run) -> dict[str, Any]:
         "checks": run.checks,
         "plan": None if run.plan is None else str(run.plan),
     }
+
+
+def _told_copies(first: Ints) -> tuple[Ints, Ints]:
+    """The rows that are copies of an earlier one, and which."""
+    rows = np.flatnonzero(first != np.arange(len(first)))
+    return rows, first[rows]
 
 
 def run_settings(directory: Path, a: Any = None, b: Any = None) -> dict[str, Any]:

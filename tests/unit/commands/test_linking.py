@@ -110,17 +110,14 @@ def test_quiet_prints_nothing(on, files):
     made = call("link", files / "a.csv", files / "b.csv", *on, *QUICK, "-q", "-o", out)
     assert (made.exit_code, made.output) == (0, "")
     for words in (
-        ("evaluate", out, "--truth", files / "truth.csv", "-q"),
-        ("population", out, "-q"),
         ("report", out, "-q"),
         ("join", out, "-o", files.parent / "joined.csv", "-q"),
         ("simulate", "-o", files.parent / "more", "-q"),
     ):
         done = call(*words)
         assert (done.exit_code, done.output) == (0, ""), words
-    assert (
-        "precision" in call("evaluate", out, "--truth", files / "truth.csv", "-q", "--json").output
-    )
+    for words in (("evaluate", out, "--truth", files / "truth.csv"), ("population", out)):
+        assert call(*words, "-q").output == call(*words).output != "", words  # what was asked for
     assert "exists" in call("link", files / "a.csv", files / "b.csv", "-q", "-o", out).output
 
 

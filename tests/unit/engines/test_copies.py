@@ -11,9 +11,7 @@ QUICK = {"draws": 200, "tune": 100, "chains": 2}
 def with_copies():
     """A person of both files twice in A, another twice in B; who they are."""
     files = bl.simulate(100, errors=0, seed=3)
-    a, b, truth = (
-        pd.DataFrame(pd.DataFrame(t.to_pydict())) for t in (files.a, files.b, files.truth)
-    )
+    a, b, truth = (pd.DataFrame(t.to_pydict()) for t in (files.a, files.b, files.truth))
     x, y = truth.iloc[0], truth.iloc[1]
     a = pd.concat([a, a[a.id == x.id_a].assign(id="copy in A")])
     b = pd.concat([b, b[b.id == y.id_b].assign(id="copy in B")])
@@ -43,3 +41,12 @@ def test_people_who_are_alike_by_chance_are_not_copies():
     a, b = (pd.DataFrame({"id": [f"{s}{k}" for k in range(100)], **side}) for s in "ab")
     pairs = bl.compare(a, b, [bl.exact("sex"), bl.exact("age")])
     assert all((first == range(100)).all() for first in pairs.copies)
+
+
+def test_a_run_that_is_opened_again_knows_its_copies(tmp_path):
+    a, b, *_ = with_copies()
+    run = bl.link(a, b, FIELDS, **QUICK)
+    run.save(tmp_path / "run")
+    again = bl.open_run(tmp_path / "run").posterior.estimate()
+    assert again.links.tolist() == run.decision.links.tolist()
+    assert again.expected_loss == run.decision.expected_loss
