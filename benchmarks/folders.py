@@ -12,7 +12,6 @@ import time
 
 import bayeslink as bl
 from bayeslink.reproduce.data import ROOT
-from bayeslink.results.store import read_truth
 
 FIELDS = {
     "abt_buy": [bl.text("name"), bl.numeric("price")],
@@ -48,7 +47,7 @@ def main() -> None:
         start = time.perf_counter()
         fields = None if given.proposed else FIELDS[folder]
         run = bl.link(a, b, fields, draws=500, tune=500, chains=2, seed=1)
-        result = bl.evaluate(run.table, read_truth(truth))
+        result = bl.evaluate(run.table, truth)
         low, high = run.posterior.interval()
         line = {
             "folder": folder,

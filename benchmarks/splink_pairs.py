@@ -19,7 +19,7 @@ import duckdb
 
 import bayeslink as bl
 from bayeslink.reproduce.data import ROOT
-from bayeslink.results.store import read_truth
+from bayeslink.results.pair_files import pairs_of
 
 
 def fodors_zagats(cl: Any) -> tuple[list[Any], list[list[str]], list[list[str]]]:
@@ -100,7 +100,7 @@ def predicted(folder: str) -> tuple[Any, str, Any, tuple[Any, Any]]:
         rows = connection.sql(f"select id as unique_id, {columns} from {read}")
         ids.append(rows.to_arrow_table()["unique_id"])
         tables.append(database.register(rows, dataset_display_name=side))
-    truth = read_truth(place / "truth.csv.gz")
+    truth = pairs_of(place / "truth.csv.gz", "truth")
     comparisons, rules, training = FOLDERS[folder](cl)
     settings = SettingsCreator(
         link_type="link_only",

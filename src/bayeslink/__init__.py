@@ -143,6 +143,11 @@ if TYPE_CHECKING:
     from bayeslink.suggesting.suggestion import suggest
 
 
+def __dir__() -> list[str]:
+    """The public names, loaded or not: what completion offers."""
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'bayeslink' has no attribute {name!r}")

@@ -13,9 +13,11 @@ import click
 from bayeslink.commands import about, drafting, linking, results, reviewing, trying
 from bayeslink.commands.options import verbose
 from bayeslink.commands.talking import LOUD, cannot_tell, complain, tell
-from bayeslink.errors import BayeslinkError
+from bayeslink.errors import BayeslinkError, OutputError
 from bayeslink.streams import open_all
 from bayeslink.threads import ends_in_order
+
+_ADDRESSES = 2_200_000_000  # bytes, as measured for a linkage of a few hundred records
 
 
 class _Commands(click.Group):
@@ -33,20 +35,22 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         with ends_in_order() as signals:
             try:
+                _require_address_space()
                 return super().invoke(ctx)
             except BayeslinkError as error:
+                _abandon_compiling()
                 complain(f"bayeslink: {error}{_how_to_go_on(ctx)}")
                 ctx.exit(error.exit_code)
             except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
                 raise
             except KeyboardInterrupt:
-                if kernels := sys.modules.get("bayeslink.kernels"):
-                    kernels.abandon()
+                _abandon_compiling()
                 kept = ctx.invoked_subcommand in ("demo", "reproduce")  # what they have done so far
                 words = "" if kept or linking.RESUMABLE in ctx.meta else "; nothing was written"
                 complain(f"bayeslink: interrupted{words}.{_how_to_go_on(ctx)}")
                 ctx.exit(128 + signals[0] if signals else 130)
             except Exception as error:
+                _abandon_compiling()
                 complain(f"bayeslink: {_unforeseen(error)}")
                 ctx.exit(1)
 
@@ -86,6 +90,27 @@ for command in (
     about.completion,
 ):
     main.add_command(command)
+
+
+def _abandon_compiling() -> None:
+    """Do not wait for code that nobody will run: a mistake is told at once."""
+    if kernels := sys.modules.get("bayeslink.kernels"):
+        kernels.abandon()
+
+
+def _require_address_space() -> None:
+    """Refuse a limit within which the libraries cannot be loaded: some hang in their import."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < _ADDRESSES:
+        raise OutputError(
+            f"the address space is limited to {limit / 1e9:.1f} GB, and the libraries alone "
+            f"reserve {_ADDRESSES / 1e9:.1f} GB of it, most of which they never use. Nothing was "
+            "written. Lift the limit (ulimit -v unlimited); to use less memory, say --memory."
+        )
 
 
 def _how_to_go_on(ctx: click.Context) -> str:

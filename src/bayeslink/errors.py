@@ -23,6 +23,18 @@ class InputError(BayeslinkError, ValueError):
     exit_code = 3
 
 
+class NoColumnError(InputError):
+    """A file or table lacks a column that was asked for."""
+
+    def __init__(self, message: str, column: str) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+class ChangedInputError(InputError):
+    """A file or table is not what it was when the run first read it."""
+
+
 class OutputError(BayeslinkError, OSError):
     """Results could not be written; what was there before is untouched."""
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
 from bayeslink.data.id_pairs import among
-from bayeslink.pairs.source import fields_seen
+from bayeslink.errors import SettingsError
+from bayeslink.inference.priors import Penalty
+from bayeslink.inference.sensitivity import sensitivity as under_priors
 from bayeslink.pairs.tables import pair_table
-from bayeslink.report import charts, curves
-from bayeslink.report.examples import waterfall
-from bayeslink.report.material import read_truth
+from bayeslink.report import charts, curves, examples
+from bayeslink.report.material import path_around
 from bayeslink.report.svg import Chart
+from bayeslink.results.pair_files import pairs_of
 
 if TYPE_CHECKING:
     from bayeslink.inference.penalized import Mode, PenaltyPath
@@ -20,54 +22,99 @@ if TYPE_CHECKING:
     from bayeslink.inference.posthoc import Blocks
     from bayeslink.inference.sensitivity import Sensitivity
     from bayeslink.linking.run import Run
+    from bayeslink.results.explanation import Explanation
 
 
 def weights(source: Run | Posterior | Mode) -> Chart:
     """Match weight of each level of each field, in bits, of a run, a posterior or a fit."""
     pairs = _holding(source, "pairs").pairs
-    weights = np.where(fields_seen(pairs)[:, None], source.parameters.log_weights, 0.0)
+    seen = pairs.level_counts().counts > 0  # the weight of other levels is the prior's alone
+    weights = np.where(seen, source.parameters.log_weights, np.nan)
     return charts.parameter_weights(pairs.fields, weights)
 
 
-def links(posterior: Posterior) -> Chart:
+def links(source: Run | Posterior) -> Chart:
     """Posterior of the number of links, with its 95 % interval."""
+    posterior = _posterior(source)
     return curves.links(posterior.n_links, posterior.interval())
 
 
-def probabilities(posterior: Posterior) -> Chart:
+def probabilities(source: Run | Posterior) -> Chart:
     """Candidate pairs by link probability."""
-    rows = charts.probability_classes(posterior.probability)
+    rows = charts.probability_classes(_posterior(source).probability)
     return charts.tally("Candidate pairs by link probability", rows, "pairs")
 
 
-def blocks(source: Blocks | Posterior) -> Chart:
+def blocks(source: Run | Blocks | Posterior) -> Chart:
     """Post-hoc blocks by the number of pairs they hold."""
-    rows = charts.block_sizes(_holding(source, "n_pairs_in_block").n_pairs_in_block)
+    held = _holding(_posterior(source), "n_pairs_in_block")
+    rows = charts.block_sizes(held.n_pairs_in_block)
     return charts.tally("Post-hoc blocks by size", rows, "blocks")
 
 
-def trace(posterior: Posterior, name: str = "links") -> Chart:
+def trace(source: Run | Posterior, name: str = "links") -> Chart:
     """Draws of a quantity, chain by chain; names as in `posterior.quantities()`."""
-    return curves.trace(name, posterior.quantities()[name])
+    found = _posterior(source).quantities()
+    if name not in found:
+        raise SettingsError(f"there are no draws of {name!r}. Allowed: {', '.join(found)}.")
+    return curves.trace(name, found[name])
 
 
-def path(path: PenaltyPath) -> Chart:
-    """Links of the penalized-likelihood estimate over θ, followed both ways."""
+def path(source: Run | PenaltyPath) -> Chart:
+    """Links of the penalized-likelihood estimate over θ, followed both ways.
+
+    Of a run, from 4 below its θ to 4 above it.
+    """
+    path: Any = path_around(source.pairs, source.theta) if _is_run(source) else source
     up, down = (np.array([m.n_links for m in side], float) for side in (path.up, path.down))
     return curves.path(path.thetas, up, down)
 
 
-def calibration(posterior: Posterior, truth: Any) -> Chart:
-    """Share of true pairs against their link probability."""
+def calibration(source: Run | Posterior, truth: Any) -> Chart:
+    """Share of true pairs against their link probability; `truth` as `evaluate` takes it."""
+    posterior = _posterior(source)
     pairs = pair_table(posterior.blocks.pairs, posterior.blocks.candidates, {})
-    true = among(read_truth(pairs), read_truth(truth))
+    true = among(pairs, pairs_of(truth, "truth"))
     return curves.calibration(curves.reliability(posterior.probability, true))
 
 
-def sensitivity(result: Sensitivity) -> Chart:
-    """The number of links under each prior, before (dotted) and after the data."""
+def sensitivity(source: Run | Sensitivity) -> Chart:
+    """The number of links under each prior, before (dotted) and after the data.
+
+    Of a run: under its own prior, and with a θ that is 2 lower and 2 higher.
+    """
+    result: Any = _other_priors(source) if _is_run(source) else source
     rows = [(r.label, r.n_links, r.interval, r.prior_interval) for r in result.results]
     return curves.intervals("Links under several priors", rows, "number of links, L")
+
+
+def waterfall(explanation: Explanation) -> Chart:
+    """How the weight of one pair adds up over the fields: of what `run.explain` gives."""
+    if _is_run(explanation):
+        raise SettingsError(
+            "this picture is of one pair. Name it: plots.waterfall(run.explain(id_a, id_b))."
+        )
+    return examples.waterfall(explanation)
+
+
+def _is_run(source: Any) -> TypeGuard[Run]:
+    """Whether it is a `Run`, which is of a room above."""
+    return hasattr(source, "posterior")
+
+
+def _posterior(source: Any) -> Any:
+    """The posterior of a run; anything else as it is."""
+    if not _is_run(source):
+        return source
+    if source.posterior is None:
+        raise SettingsError("a point estimate has no draws to show. Link without point=True.")
+    return source.posterior
+
+
+def _other_priors(run: Run) -> Sensitivity:
+    posterior = _posterior(run)
+    priors = [Penalty(posterior.theta + step) for step in (-2, 2)]
+    return under_priors(posterior, [priors[0], posterior.prior, priors[1]])
 
 
 def _holding(source: Any, name: str) -> Any:

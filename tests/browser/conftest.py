@@ -1,11 +1,11 @@
 """A real Chromium for the tests of what people see."""
 
 import shutil
-import subprocess
 
 import pytest
 
 import bayeslink as bl
+from tests.debian import install
 from tests.unit.test_review import FIELDS, Server, copied
 
 
@@ -13,9 +13,8 @@ def chromium():
     """The browser on this machine; Debian's is installed if it can be."""
     names = ("chromium", "chromium-browser", "google-chrome")
     found = next(filter(None, map(shutil.which, names)), None)
-    if found is None and shutil.which("apt-get"):
-        command = ["apt-get", "install", "-y", "--no-install-recommends", "chromium"]
-        subprocess.run(command, capture_output=True, timeout=300, check=False)
+    if found is None:
+        install("chromium")
         found = shutil.which("chromium")
     return found
 

@@ -173,7 +173,7 @@ def test_hostile_values_run_nothing_and_ask_for_nothing(browser, tmp_path):
     numbers = [str(i) for i in range(len(HOSTILE))]
     table = pa.table({"id": HOSTILE, name: HOSTILE, HOSTILE[1]: numbers})
     fields = [bl.exact(name), bl.exact(HOSTILE[1])]
-    run = bl.link(table, table, fields, draws=40, tune=10, chains=2)
+    run = bl.link(table, table.slice(0), fields, draws=40, tune=10, chains=2)
     path = report(run, tmp_path / "report.html", truth=[(h, h) for h in HOSTILE])
     visit = Visit(browser, path)
     for mark in visit.page.locator(".bl-mark:visible").all()[:20]:

@@ -5,7 +5,8 @@
 ```toml, csv  read; kept as a file where `<!-- file: NAME -->` stands before it
 
 `…` in an output stands for anything. `<!-- run: CODE -->` runs unseen: what a page
-takes for granted. `<!-- not run: WHY -->` says why a block cannot be run.
+takes for granted. `<!-- not run: WHY -->` says why a block cannot be run. A command that fails
+fails its page, unless `<!-- fails: exit 3 -->` stands before the block: then one must end so.
 
 python -m tests.docs.blocks PAGE… writes what is printed into the pages.
 """
@@ -30,7 +31,7 @@ from bayeslink.cli import main
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(
     r"<!-- run:\n(?P<hidden>.*?)-->"
-    r"|(?:<!-- (?P<mark>not run|file): (?P<said>[^>]*) -->\n)?"
+    r"|(?:<!-- (?P<mark>not run|file|fails): (?P<said>[^>]*) -->\n)?"
     r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^ *```$",
     re.DOTALL | re.MULTILINE,
 )
@@ -42,7 +43,7 @@ class Block:
 
     language: str
     text: str
-    mark: str | None  # "not run" or "file"
+    mark: str | None  # "not run", "file" or "fails"
     said: str | None
     start: int  # of the text in the page
     after: str  # what stands between the block before and this one
@@ -127,17 +128,21 @@ def keep(block):
 
 def run_console(block):
     """The commands of a block, each with what is shown below it."""
-    outputs = []
+    outputs, failed = [], []
     for command in re.finditer(
         r"^\$ (?P<command>(?:.*\\\n)*.*)\n(?P<shown>(?:(?!\$ ).*\n)*)", block.text, re.MULTILINE
     ):
-        told = run_command(command["command"].replace("\\\n", " "))
+        told, code = run_command(command["command"].replace("\\\n", " "))
+        failed += [f"exit {code}"] if code else []
         outputs.append(Shown(block.start + command.start("shown"), command["shown"], told))
     assert outputs, f"a console block without a command: {block.text[:80]!r}"
+    expected = [block.said] if block.mark == "fails" else []
+    assert failed == expected, f"{failed}, not {expected}: {block.text[:400]}"
     return outputs
 
 
 def run_command(command):
+    """What a command prints, and its exit code."""
     command = re.sub(r"\s+#\s.*$", "", command)
     words = shlex.split(command)
     if words[0] == "bayeslink" and not {"|", ">", "&&"} & set(words):
@@ -145,9 +150,10 @@ def run_command(command):
         if done.exception and not isinstance(done.exception, SystemExit):
             raise done.exception
         lines = done.output.splitlines(keepends=True)
-        return "".join(line for line in lines if "first run on this machine" not in line)
+        kept = "".join(line for line in lines if "first run on this machine" not in line)
+        return kept, done.exit_code
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
+    return done.stdout + done.stderr, done.returncode
 
 
 def rewrite(path):

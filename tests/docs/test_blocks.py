@@ -41,3 +41,16 @@ def test_a_wrong_output_is_seen(tmp_path):
 def test_a_block_that_nobody_runs_is_refused(tmp_path):
     with pytest.raises(AssertionError, match="nobody runs"):
         run_page("```sql\nselect 1\n```\n", tmp_path)
+
+
+def test_an_error_that_is_not_announced_fails_the_page(tmp_path):
+    page = "```console\n$ bayeslink link nowhere.csv b.csv -o out\n…\n```\n"
+    for wrong in (
+        page,
+        f"<!-- fails: exit 2 -->\n{page}",
+        "<!-- fails: exit 3 -->\n```console\n$ true\n```\n",
+    ):
+        with pytest.raises(AssertionError, match="exit"):
+            run_page(wrong, tmp_path)
+    (announced,) = run_page(f"<!-- fails: exit 3 -->\n{page}", tmp_path)
+    assert announced.right

@@ -2,10 +2,11 @@
 
 import os
 import shutil
-import subprocess
 import sys
 
 import pytest
+
+from tests.debian import install
 
 QUIET = {
     "spark.ui.enabled": "false",
@@ -20,9 +21,8 @@ def java():
     """Java on this machine; Debian's is installed if it can be."""
     if os.environ.get("JAVA_HOME"):
         return os.environ["JAVA_HOME"]
-    if not shutil.which("java") and shutil.which("apt-get"):
-        command = ["apt-get", "install", "-y", "--no-install-recommends", "openjdk-17-jre-headless"]
-        subprocess.run(command, capture_output=True, timeout=600, check=False)
+    if not shutil.which("java"):
+        install("openjdk-17-jre-headless")
     return shutil.which("java")
 
 

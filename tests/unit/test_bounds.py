@@ -49,7 +49,9 @@ def test_51_long_texts_are_refused_before_they_are_compared():
         with pytest.raises(bl.InputError, match=r"10,000 characters.*2,000"):
             bl.link(a, b, [compare("name")])
     assert time.monotonic() - start < 20
-    assert bl.link(a, a, [bl.tokens("name"), bl.exact("year")], point=True).pairs.n_a == 300
+    assert (
+        bl.link(a, a.slice(0), [bl.tokens("name"), bl.exact("year")], point=True).pairs.n_a == 300
+    )
 
 
 def test_a_gzip_of_newlines_is_refused_at_once(tmp_path):

@@ -187,8 +187,9 @@ def test_19_date_of_unknown_form(side, write, files, tmp_path):
     says = ["bad.csv", "which number is the day", "'year'", "--on year:date:format=%d/%m/%Y"]
     rejected(3, tmp_path, *pair, *on, "-o", tmp_path / "out", says=says, secret=secret)
     dated = ("--on", "name:exact", "--on", "year:date:format=%d/%m/%Y")
-    both = write("said.csv", text([("x", "a", "01/02/1980"), ("y", "b", "31/03/1981")]))
-    assert linked(both, both, on=dated).counted("invalid", "year") == [0, 0]
+    people = [("x", "a", "01/02/1980"), ("y", "b", "31/03/1981")]
+    both = write("said.csv", text(people)), write("again.csv", text(people[::-1]))
+    assert linked(*both, on=dated).counted("invalid", "year") == [0, 0]
 
 
 BAD_FRAMES = {
@@ -338,8 +339,8 @@ IDS = ["7", "007", "07", "9007199254740992", "9007199254740993", "1e3", "1000", 
 
 
 def test_15_ids_are_exact(write):
-    people = text([(i, *person) for i, person in zip(IDS, PEOPLE, strict=False)])
-    out = linked(write("a.csv", people), write("b.csv", people))
+    people = [(i, *person) for i, person in zip(IDS, PEOPLE, strict=False)]
+    out = linked(write("a.csv", text(people)), write("b.csv", text(people[::-1])))
     assert out.pairs == {(i, i) for i in IDS}
 
 
@@ -463,12 +464,11 @@ def test_34_strange_paths(name, where, write, tmp_path):
 
 
 @pytest.mark.parametrize("how", ["same path", "copy"])
-def test_25_the_same_file_twice_is_warned_about(how, files):
+def test_25_the_same_file_twice_is_refused(how, files, tmp_path):
     twin = files[0] if how == "same path" else shutil.copy(files[0], files[0].parent / "twin.csv")
-    out = linked(files[0], twin)
-    assert "same file" in out.message
-    assert out.pairs == {(f"a{k}", f"a{k}") for k in range(12)}
-    assert "same file" not in linked(*files, "--force").message
+    for on in ((), ON):
+        out = tmp_path / "out"
+        rejected(3, tmp_path, files[0], twin, *on, "-o", out, says=["same file", "dedupe"])
 
 
 @pytest.mark.parametrize("same_ids", [True, False], ids=["same-ids", "own-ids"])

@@ -103,3 +103,11 @@ def test_every_public_name_is_there():
         "assert callable(bl.link) and callable(bl.evaluate)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_completion_offers_the_public_names_and_no_others():
+    code = "import bayeslink as bl; print(sorted(bl.__all__) == dir(bl), dir(bl))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.startswith("True")
+    assert "'link'" in out.stdout
+    assert "importlib" not in out.stdout

@@ -1,5 +1,6 @@
 """When kernels are compiled, and what is said about it."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -198,3 +199,49 @@ def test_where_the_package_cannot_be_written_to_the_user_has_a_cache(package, tm
     (tmp_path / "full").touch()
     nowhere = {"XDG_CACHE_HOME": str(tmp_path / "full")}
     assert [call_kernel(package, **nowhere) for _ in range(2)] == [(2, False), (2, False)]
+
+
+def in_its_place(path):
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGE = {
+    "empty": lambda path: path.write_bytes(b""),
+    "cut short": lambda path: path.write_bytes(path.read_bytes()[:-20]),
+    "a few bytes": lambda path: path.write_bytes(path.read_bytes()[:3]),
+    "garbage": lambda path: path.write_bytes(b"\xff\x00garbage" * 50),
+    "text": lambda path: path.write_text("(dp0\nI1\n"),
+    "a folder": in_its_place,
+    "gone": Path.unlink,
+}
+
+
+@pytest.mark.parametrize("end", ["nbi", "nbc"])
+@pytest.mark.parametrize("how", DAMAGE)
+def test_a_damaged_cache_is_written_anew(package, how, end):
+    assert call_kernel(package) == (2, False)
+    for path in package.rglob(f"*.{end}"):
+        DAMAGE[how](path)
+    assert [call_kernel(package), call_kernel(package)] == [(2, False), (2, True)]
+
+
+def test_on_a_full_disk_kernels_are_compiled_in_memory(monkeypatch, tmp_path):
+    """After the first, without an attempt to write each of them."""
+    tried = []
+
+    def full(path, *_):
+        tried.append(path)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(kernels, "_homes", lambda: [tmp_path / "home"])
+    monkeypatch.setattr(kernels, "_full", False)
+    monkeypatch.setattr("numba.core.caching.os.replace", full)
+    assert [kernels.kernel("f8(f8)")(double)(x) for x in (1.0, 2.0)] == [2.0, 4.0]
+    assert len(tried) == 1
+
+
+def test_a_fault_of_the_kernel_itself_is_told(monkeypatch, tmp_path):
+    monkeypatch.setattr(kernels, "_homes", lambda: [tmp_path / "home"])
+    with pytest.raises(numba.core.errors.TypingError):
+        kernels.kernel("f8(unicode_type)")(double)("x")

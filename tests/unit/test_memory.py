@@ -1,6 +1,8 @@
 """The memory budget: what it parses, what it puts into files, when it refuses."""
 
 import gc
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -187,3 +189,18 @@ def test_a_table_split_in_pieces_is_the_table_split_at_once(monkeypatch, field):
             one, other = (getattr(pairs.tables, table) for pairs in (whole, parts))
             np.testing.assert_array_equal(one, other)
         assert whole.fields == parts.fields
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
+@pytest.mark.parametrize("limit", [600_000_000, 1_500_000_000])
+def test_a_limit_on_address_space_is_told_before_a_library_hangs(limit, tmp_path):
+    import resource
+
+    (tmp_path / "a.csv").write_text("id,name\n1,x\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "bayeslink", "link", "a.csv", "a.csv", "-o", "out"],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        cwd=tmp_path, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, "ulimit -v" in done.stderr) == (4, True)
+    assert not (tmp_path / "out").exists()

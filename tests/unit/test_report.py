@@ -299,10 +299,11 @@ def test_no_links_is_a_report_that_says_so(tmp_path):
 
 def test_the_section_on_fit_is_that_of_the_run(run, saved, tmp_path):
     page, found = Page(text_of(saved, tmp_path)), run.checks
-    start = page.rows.index(["Wrong fields", "Links", "expected"]) + 1
-    rows = page.rows[start : start + len(found.wrong_fields)]
-    assert rows == [
-        [str(w.wrong), f"{w.observed:,.1f}", f"{w.expected:,.1f}"] for w in found.wrong_fields
+    start = page.rows.index(["Match weight, bits", "Pairs", "expected", "of which links"]) + 1
+    rows = page.rows[start : start + len(found.bands)]
+    assert found.bands
+    assert [row[1:] for row in rows] == [
+        [f"{b.observed:,}", f"{b.expected:,.1f}", f"{b.from_links:,.1f}"] for b in found.bands
     ]
     assert ("speaks against the model" in page.text) == (not found.warnings)
     for warning in found.warnings:
@@ -504,3 +505,20 @@ def test_ticks_are_round_and_inside():
         assert low - 1e-9 * abs(low) <= found[0]
         assert found[-1] <= high + 1e-9 * abs(high)
         assert math.isclose(found[1] - found[0], found[-1] - found[-2])
+
+
+def test_a_level_that_no_pair_has_gets_no_weight(tmp_path):
+    """One column has letters in A and digits in B: it never agrees, and says so."""
+    files = bl.simulate(150, errors=1, seed=2)
+    a = files.a.append_column("code", pa.array([f"{chr(97 + k % 9)}x" for k in range(150)]))
+    b = files.b.append_column("code", pa.array([f"{k % 9}9" for k in range(150)]))
+    fields = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("code")]
+    run = bl.link(a, b, fields, draws=50, tune=30, chains=2)
+    run.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    (row,) = re.findall(r"<tr>(?:(?!</tr>).)*never seen.*?</tr>", page, re.DOTALL)
+    assert "code" in row
+    assert "equal" in row
+    assert not re.search(r"[+−]\d", row)
+    for source in (run, run.fit, run.posterior):
+        assert "equal –" in plots.weights(source).alt

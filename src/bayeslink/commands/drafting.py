@@ -10,6 +10,7 @@ import click
 
 from bayeslink.commands.options import FILE, FILE_TEXT, as_json_option, reading
 from bayeslink.commands.talking import print_json, showing_progress
+from bayeslink.data.places import require_there
 from bayeslink.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 @as_json_option
 def init(a: str, b: str, output: Path, force: bool, as_json: bool, **flags: Any) -> None:
     """Look at the files A and B and write a link.toml that says what to compare, and why."""
+    require_there(a, "A")
+    require_there(b, "B")
     with showing_progress() as progress:
         from bayeslink.results.link_toml import refuse_existing_file, write_new
         from bayeslink.results.settings import from_flags, read_options

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,9 @@ from bayeslink.commands.talking import (
     showing_progress,
     tell,
 )
+from bayeslink.data.places import require_there
 from bayeslink.errors import SettingsError
+from bayeslink.results.claim import check_target
 
 if TYPE_CHECKING:
     from bayeslink.linking.run import Run
@@ -35,16 +38,23 @@ if TYPE_CHECKING:
 
 # In the `meta` of a context: that a run goes on from its checkpoints, and the one that could.
 RESUMED, RESUMABLE = "bayeslink.resumed", "bayeslink.resumable"
+_TAKEN = ("strength", "draws", "tune", "chains", "seed", "threads", "memory")  # by --update
+_OF_A_BATCH = (
+    "a", "update", "output", "force", "group_readable", "as_json", "keep_inputs", "quiet",
+    "verbose", *_TAKEN,
+)  # fmt: skip
+_GIVEN = click.core.ParameterSource.COMMANDLINE
 
 
-@click.command()
+@click.command(no_args_is_help=True)
 @click.argument("a", required=False, type=FILE_TEXT)
 @click.argument("b", required=False, type=FILE_TEXT)
+@click.argument("more", nargs=-1, metavar="", type=FILE_TEXT)
 @click.option(
     "--id",
     "ids",
     multiple=True,
-    help="Id column (twice: in A, then in B). [id; found without --on]",
+    help="Id column (twice: in A, then in B). [id, or as found in the files]",
 )
 @click.option("--no-id", is_flag=True, help="The files have no id column: number the rows.")
 @click.option(
@@ -173,16 +183,28 @@ def link(
     keep_inputs: bool,
     update: Path | None,
     linked_to: str | None,
+    more: tuple[str, ...],
     **flags: Any,
 ) -> None:
     """Link the files A and B and write the results to OUT."""
+    _refuse_more_files(more)
+    for option in ("labels", "model"):
+        require_there(flags[option], f"(--{option})")
+    require_there(config, "(--config)")
+    require_there(update, "(--update)")
+    if config is None and flags["engine"] != "spark":
+        require_there(flags["a"], "A" if update is None else "B")
+        require_there(flags["b"], "B")
+    if output:
+        check_target(Path(output), force=force)  # before the work, not after it
     if update is not None:
         _link_batch(update, output, force, group_readable, as_json, flags)
         return
     with showing_progress() as progress:
         from bayeslink.engines.spark.choosing import started_session
+        from bayeslink.linking.checks import check_link
         from bayeslink.linking.link import link as link_files
-        from bayeslink.results.claim import check_target, claim
+        from bayeslink.results.claim import claim
         from bayeslink.results.interrupted import checkpoints_of
         from bayeslink.results.link_toml import load
         from bayeslink.results.settings import from_flags, link_arguments
@@ -196,7 +218,7 @@ def link(
                 )
         if not output:
             raise SettingsError("no output directory. Name one: -o OUT")
-        check_target(Path(output), force=force)  # before the work, not after it
+        check_target(Path(output), force=force)
         arguments = link_arguments(settings)
         arguments |= {key: flags[key] for key in ("model", "strength") if flags[key] is not None}
         here = click.get_current_context()
@@ -212,6 +234,7 @@ def link(
             ) as checkpoints,
             _removed_on_failure(read.quarantine for read in arguments["read"]),
         ):
+            check_link(**arguments)
             prepare_kernels(progress)
             if arguments.get("engine") == "spark":
                 arguments["engine"] = started_session(flags["master"], flags["spark_conf"])
@@ -223,6 +246,8 @@ def link(
                 arguments |= {"fields": suggestion.fields, "read": suggestion.read}
                 arguments.setdefault("id", suggestion.id)
             run = link_files(**arguments, progress=progress, checkpoints=checkpoints)
+            if suggestion:
+                run = replace(run, warnings=(*suggestion.warnings, *run.warnings))
             changed = _changes(flags["labels"], config, run)  # first: it may be OUT's own labels
             run.save(
                 output,
@@ -236,7 +261,7 @@ def link(
         print_json({**run.summary(), **({"changes": changed.as_dict()} if changed else {}), **plan})
         return
     if suggestion:
-        click.echo(f"{suggestion}\n")
+        tell(f"{replace(suggestion, warnings=())}\n")  # which are among the run's
     print_summary(run, Path(output))
     if changed:
         tell(f"\nWhat the labels changed:\n{changed}")
@@ -261,6 +286,15 @@ def resume(ctx: click.Context, output: str, as_json: bool) -> None:
     ctx.invoke(link, **{**asked, "as_json": as_json})
 
 
+def _refuse_more_files(more: tuple[str, ...]) -> None:
+    if more:
+        raise SettingsError(
+            f"{len(more) + 2} files were given, and two are linked at a time. Link the first two, "
+            "write them as one file with `bayeslink join OUT --how outer -o both.csv`, then link "
+            "that file with the next."
+        )
+
+
 def _link_batch(
     earlier: Path,
     output: str | None,
@@ -272,6 +306,7 @@ def _link_batch(
     """`link --update`."""
     if not flags["a"] or not output:
         raise SettingsError("usage: bayeslink link --update RUN B_NEW -o OUT")
+    _refuse_what_a_batch_ignores()
     with showing_progress() as progress:
         from bayeslink.linking.opening import open_run
         from bayeslink.linking.updating import in_doubt, told
@@ -279,7 +314,7 @@ def _link_batch(
         from bayeslink.results.claim import claim
 
         before = open_run(earlier)
-        given = {key: flags[key] for key in ("strength", "draws", "tune", "chains", "seed")}
+        given = {key: flags[key] for key in _TAKEN}
         chosen = {key: value for key, value in given.items() if value is not None}
         with claim(output, force=force, inputs=(flags["a"],)):
             prepare_kernels(progress)
@@ -291,6 +326,19 @@ def _link_batch(
         return
     print_summary(run, Path(output))
     tell(f"\nWhat the batch changed:\n{told(before, run)}")
+
+
+def _refuse_what_a_batch_ignores() -> None:
+    """Options that `link --update` would not follow."""
+    here = click.get_current_context()
+    for option in here.command.params:
+        name = str(option.name)
+        if name not in _OF_A_BATCH and here.get_parameter_source(name) is _GIVEN:
+            raise SettingsError(
+                f"{option.opts[0]} does not go with --update, which links as RUN did. Allowed: "
+                f"{', '.join(f'--{key}' for key in _TAKEN)}. Leave it out, or link all of B anew "
+                "with --model RUN."
+            )
 
 
 def _changes(labels: str | None, config: Path | None, run: Run) -> Changes | None:

@@ -51,7 +51,7 @@ def _set_loudness(context: click.Context, option: click.Parameter, given: bool) 
 
 quiet = click.option(
     "-q", "--quiet", is_flag=True, expose_value=False, callback=_set_loudness,
-    help="Say nothing but what goes wrong.",
+    help="Print nothing but errors, and what --json asks for.",
 )  # fmt: skip  # fmt: skip
 verbose = click.option(
     "-v", "--verbose", is_flag=True, expose_value=False, callback=_set_loudness,

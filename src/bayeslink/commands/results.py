@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from bayeslink.commands.checking import require_run
 from bayeslink.commands.options import (
     FILE,
     as_json_option,
@@ -16,7 +17,7 @@ from bayeslink.commands.options import (
     side_b,
     verbose,
 )
-from bayeslink.commands.talking import complain, print_json, showing_progress, tell
+from bayeslink.commands.talking import answer, complain, print_json, showing_progress, tell
 from bayeslink.errors import SettingsError
 
 
@@ -37,22 +38,22 @@ def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -
     """Say how good the links in the run directory RUN are, by true pairs or judged ones."""
     if (truth is None) == (labels is None):
         raise SettingsError("give --truth FILE or --labels: the true pairs, or a judged sample.")
+    require_run(run, truth=truth)
     with showing_progress() as progress:
         from bayeslink.results.audit import evaluate_sample
         from bayeslink.results.evaluation import evaluate as compare_links
         from bayeslink.results.reading import read_links
-        from bayeslink.results.store import read_truth
 
         progress("comparing links with the truth")
         result = (
             evaluate_sample(run, labels or None)
             if truth is None
-            else compare_links(read_links(run), read_truth(truth))
+            else compare_links(read_links(run), truth)
         )
     if as_json:
         print_json(result.as_dict())
     else:
-        tell(str(result))
+        answer(str(result))
 
 
 @click.command()
@@ -66,6 +67,7 @@ def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -
 @as_json_option
 def explain(run: Path, id_a: str, id_b: str, a: str | None, b: str | None, as_json: bool) -> None:
     """Say why the records ID_A and ID_B are linked, or not, in the run directory RUN."""
+    require_run(run, a=a, b=b)
     with showing_progress() as progress:
         from bayeslink.linking.saved import explain_saved
 
@@ -73,7 +75,7 @@ def explain(run: Path, id_a: str, id_b: str, a: str | None, b: str | None, as_js
     if as_json:
         print_json(dataclasses.asdict(explanation))
         return
-    tell(str(explanation))
+    answer(str(explanation))
     if not any(e.values for e in explanation.evidence):
         complain(
             "bayeslink: values are left out, as the input files are not where they were or have "
@@ -112,6 +114,7 @@ def join(
 
     With --draws, the versions stand one below the other, numbered in a column `draw`.
     """
+    require_run(run, a=a, b=b)
     with showing_progress() as progress:
         from bayeslink.linking.opening import open_run
         from bayeslink.results.outputs import write_join
@@ -135,6 +138,7 @@ def population(run: Path, as_json: bool) -> None:
     For a run directory RUN of two lists that are each a random catch of the same people. The doubt
     about the links is in the interval.
     """
+    require_run(run)
     with showing_progress() as progress:
         from bayeslink.linking.opening import open_run
 
@@ -147,7 +151,7 @@ def population(run: Path, as_json: bool) -> None:
         found = dataclasses.asdict(people)
         print_json({key: value for key, value in found.items() if key != "draws"})
     else:
-        tell(
+        answer(
             f"People in all: {people.median:,.0f}, 95 % interval {people.low:,.0f} to "
             f"{people.high:,.0f}. That holds if being in one file has nothing to do with being in "
             "the other, nobody came or left between them, and the links are right on average."
@@ -176,6 +180,7 @@ def report(
     as_json: bool,
 ) -> None:
     """Write the run directory RUN as one HTML file to read, print and pass on."""
+    require_run(run, a=a, b=b, truth=truth)
     with showing_progress() as progress:
         from bayeslink.report.page import report as write_report
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from bayeslink.commands.checking import require_run
 from bayeslink.commands.options import FILE, side_a, side_b
 from bayeslink.commands.talking import print_json, showing_progress, tell
 from bayeslink.errors import SettingsError
@@ -65,6 +66,7 @@ def review(
 
     The page is served to this machine only. Judgements are stored at once in RUN/review.sqlite.
     """
+    require_run(run, a=a, b=b)
     if plan:
         with showing_progress() as progress:
             progress("planning")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,13 @@ LOUD = "bayeslink.loud"  # in the `meta` of a context: 1 with -v, -1 with -q
 
 
 def tell(message: str) -> None:
-    """Print a result. What it is of is written by then, whatever becomes of the words."""
+    """Say what was done, unless told to be quiet."""
+    if _loudness() >= 0:
+        answer(message)
+
+
+def answer(message: str) -> None:
+    """Print what the command was asked for, quiet or not."""
     try:
         click.echo(message)
     except BrokenPipeError:
@@ -45,7 +52,16 @@ def cannot_tell(error: OSError) -> int:
 
 
 def print_json(summary: dict[str, Any]) -> None:
-    tell(json.dumps(summary))
+    answer(json.dumps(_finite(summary), allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """The same with null for numbers that JSON does not have, such as the precision of no links."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(part) for key, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _loudness() -> int:
@@ -54,8 +70,6 @@ def _loudness() -> int:
 
 
 def print_summary(run: Run, output: Path) -> None:
-    if _loudness() < 0:
-        return
     tell("\n".join(run.report_lines()))
     for warning in run.warnings:
         tell(f"note: {warning}")

@@ -15,6 +15,7 @@ from bayeslink.commands.talking import (
     showing_progress,
     tell,
 )
+from bayeslink.results.claim import check_target
 
 DEMO_FIELDS = (
     "gname:levenshtein",
@@ -36,7 +37,6 @@ DEMO_FIELDS = (
 def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
     """Simulate two files, link them, and say how well it went."""
     with showing_progress() as progress:
-        prepare_kernels(progress)
         from bayeslink.linking.link import link as link_files
         from bayeslink.report.page import report
         from bayeslink.results.evaluation import evaluate
@@ -47,6 +47,8 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
         progress(f"simulating two files of {n:,} people")
         files, folder = make_files(n, seed=seed), output / "files"
         write_simulation(files, folder, force=True)
+        check_target(output / "run", force=True)
+        prepare_kernels(progress)
         fields = [field for text in DEMO_FIELDS for field in parse_on(text)]
         a, b = folder / "a.csv", folder / "b.csv"
         run = link_files(a, b, fields, seed=seed, progress=progress)
@@ -104,10 +106,11 @@ def simulate(
 ) -> None:
     """Write a.csv, b.csv and truth.csv: two files of made-up people, and who is who."""
     with showing_progress() as progress:
+        from bayeslink.simulation.files import check_directory, write_simulation
         from bayeslink.simulation.files import simulate as make_files
-        from bayeslink.simulation.files import write_simulation
         from bayeslink.simulation.mistakes import ALL_KINDS
 
+        check_directory(output, force=force)
         progress(f"simulating {arguments['n']:,} people")
         files = make_files(
             **arguments,

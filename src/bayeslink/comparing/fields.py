@@ -31,6 +31,7 @@ from bayeslink.plain import plain
 from bayeslink.shown import html_table
 
 GIVEN = "given"  # the kind of a field whose levels came with the pairs
+FILLER, PARTIAL = "the same year, and 1 January", "equal as far as known"  # levels of some dates
 DEFAULT_NORMALISATION = ("unicode", "case", "space")
 
 
@@ -205,8 +206,8 @@ def date_labels(cuts: tuple[float, ...], options: Mapping[str, Any]) -> list[str
     """What the levels of a date mean, worst first."""
     labels = distance_labels(cuts, "apart", " days")
     slips = (
-        ("the same year, and 1 January", "filler"),
-        ("equal as far as known", "partial"),
+        (FILLER, "filler"),
+        (PARTIAL, "partial"),
         ("one digit wrong", "one_digit"),
         ("day and month swapped", "swapped"),
     )

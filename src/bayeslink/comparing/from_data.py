@@ -7,7 +7,7 @@ the pairs that says little down to less than a pair a record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from bayeslink.comparing.comparisons import value_array
 from bayeslink.comparing.dates import fillers
 from bayeslink.comparing.fields import (
+    FILLER,
+    PARTIAL,
     Field,
     band_labels,
     date_labels,
@@ -95,9 +97,10 @@ def _number_window(
 def date_field(field: Field, a: Codes, b: Codes) -> Field:
     """A date field with windows in days, and with levels for dates that are not whole."""
     options = dict(field.options)
-    options["partial"] = any(date % 100 == 0 for side in (a, b) for date in side.values)
+    partial = any(date % 100 == 0 for side in (a, b) for date in side.values)
     counts = [dict(zip(side.values, side.counts[:-1].tolist(), strict=True)) for side in (a, b)]
-    options["filler"] = fillers(*counts)
+    options["partial"] = partial or _has_prior(field, PARTIAL)
+    options["filler"] = fillers(*counts) or _has_prior(field, FILLER)
     auto = not field.cuts
     if auto and field.options["one_digit"]:
         options["one_digit"] = _share_one_digit_off(a, b) < _WIDEST / 2
@@ -174,7 +177,8 @@ def text_field(field: Field, a: Codes, b: Codes) -> Field:
         codes = codes if min(shares) >= _CODED else None
     cuts = field.cuts or _alike_cuts(a.values, b.values, rarity)
     ladder, labels = text_ladder(cuts, rarity, codes)
-    return relabelled(field, labels, cuts=(), options={**field.options, "ladder": ladder})
+    told = {"ladder": ladder, "alike": cuts, "codes": codes is not None}
+    return relabelled(field, labels, cuts=(), options={**field.options, **told})
 
 
 def _alike_cuts(x: Sequence[str], y: Sequence[str], rarity: Rarity) -> tuple[float, ...]:
@@ -266,25 +270,42 @@ def _joined_label(field: Field, group: Sequence[int], pairs: NDArray[Any]) -> st
 def joined_as_given(field: Field, lowest: int) -> tuple[Field, NDArray[np.uint8]]:
     """The field with the levels for which priors were given, and the new level of each old one.
 
-    A label such as "x or y" joins two levels; one without a prior joins the next worse. The levels
-    up to `lowest` stay as they are.
+    A label such as "x or y" joins two levels; one without a prior joins the next worse, or, if that
+    is `lowest`, the next better below agreement, as in `joined_levels`. The levels up to `lowest`
+    and the next stay apart: they share a prior that was given for both.
     """
     of_m, of_u = (field.options.get(which, {}) for which in ("m_prior", "u_prior"))
-    given = of_m or of_u
-    named = {part: label for label in given for part in label.split(" or ")}
-    named |= {label: label for label in given}
     new = np.zeros(field.n_levels + 1, np.uint8)
     labels: list[str] = []
-    for level, label in enumerate(field.labels, 1):
-        called = named.get(label, labels[-1] if labels else label)
-        if level <= lowest + 1 or called != labels[-1]:
-            labels.append(called if level > lowest else named.get(label, label))
+    called: list[str | None] = []
+    names = [_name_in(of_m or of_u, label) for label in field.labels]
+    below = names[lowest : field.n_levels - len(field.bands) - 1]
+    if below and below[0] is None:
+        names[lowest] = next((name for name in below if name), None)
+    for level, (label, name) in enumerate(zip(field.labels, names, strict=True), 1):
+        if level <= lowest + 1 or name not in (None, called[-1]):
+            labels.append(label if name is None or level <= lowest else name)
+            called.append(name)
         new[level] = len(labels)
     joined = relabelled(field, labels, len(field.bands))
-    own = zip(labels, joined.m_prior, strict=True)
-    m = tuple(of_m.get(label, default) for label, default in own)
-    u = tuple(of_u.get(label, 1.0) for label in labels)
-    return replace(joined, m_prior=m, u_prior=u), new
+    m = [
+        of_m[n] / called.count(n) if n in of_m else p
+        for n, p in zip(called, joined.m_prior, strict=True)
+    ]
+    u = [
+        of_u[n] / called.count(n) if n in of_u else p
+        for n, p in zip(called, joined.u_prior, strict=True)
+    ]
+    return replace(joined, m_prior=tuple(m), u_prior=tuple(u)), new
+
+
+def _name_in(given: Iterable[str], label: str) -> str | None:
+    """The label among those given that a level goes by: its own, or one that joins it to others."""
+    return next((name for name in given if f" or {label} or " in f" or {name} or "), None)
+
+
+def _has_prior(field: Field, label: str) -> bool:
+    return _name_in(field.options.get("m_prior", {}), label) is not None
 
 
 # --- all of it ------------------------------------------------------------------------------------

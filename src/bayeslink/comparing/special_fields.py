@@ -175,6 +175,6 @@ def _text(
     coded = None if is_auto(codes) else checked_flag(column, "codes", codes)
     own: dict[str, Any] = {"cuts": fixed} if fixed else {}
     own |= {"codes": coded} if kind == "text" and coded is not None else {}
-    options: dict[str, Any] = {"codes": coded, "settle": True, "join": True}
+    options: dict[str, Any] = {"codes": coded, "alike": (), "settle": True, "join": True}
     options |= {"canonical": canonical} if canonical else {}
     return make_field(kind, column, ["different"], "equal", fixed, common, own, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def from_pandas(series: Any, name: str, where: str) -> pa.ChunkedArray:
 
 def as_text(column: pa.ChunkedArray, name: str, where: str) -> pa.Array:
     """Return the column as text: exact, and as a person would have typed it."""
-    column = without_dictionary(column)
+    column = decoded(column)
     kind = column.type
     try:
         if pa.types.is_floating(kind):
@@ -70,11 +71,57 @@ def no_text(name: str, kind: object, where: str) -> InputError:
     )
 
 
-def without_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Look through encodings (dictionary, half floats) to the values themselves."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    return column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
+def decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Look through encodings (dictionary, runs, half floats) to the values; a UUID is text."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return decoded(column.cast(kind.value_type))
+    if pa.types.is_run_end_encoded(kind):
+        chunks = [pc.run_end_decode(chunk) for chunk in column.chunks]
+        return decoded(pa.chunked_array(chunks, kind.value_type))
+    if isinstance(kind, pa.UuidType):
+        texts = [None if cell is None else str(cell) for cell in column.to_pylist()]
+        return pa.chunked_array([pa.array(texts, TEXT)])
+    return column.cast(pa.float32()) if pa.types.is_float16(kind) else column
+
+
+def storable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column itself, or as text if it is of a type that not every kind of file can hold."""
+    kind = column.type
+    if _is_storable(kind.value_type if pa.types.is_dictionary(kind) else kind):
+        return column
+    column = decoded(column)
+    if isinstance(column.type, pa.BaseExtensionType):
+        chunks = [chunk.storage for chunk in column.chunks]
+        return storable(pa.chunked_array(chunks, column.type.storage_type))
+    if pa.types.is_string_view(column.type):
+        return column.cast(TEXT)
+    if pa.types.is_binary_view(column.type):
+        return column.cast(pa.large_binary())
+    return column if _is_storable(column.type) else as_json(column)
+
+
+def _is_storable(kind: pa.DataType) -> bool:
+    if any(is_kind(kind) for is_kind in _NOT_STORABLE) or isinstance(kind, pa.BaseExtensionType):
+        return False
+    inner = range(kind.num_fields) if pa.types.is_nested(kind) else ()
+    return all(_is_storable(kind.field(k).type) for k in inner)
+
+
+_NOT_STORABLE = (
+    pa.types.is_interval,
+    pa.types.is_union,
+    pa.types.is_run_end_encoded,
+    pa.types.is_string_view,
+    pa.types.is_binary_view,
+)
+
+
+def as_json(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Cells that have no text form of their own as JSON."""
+    cells = (cell.as_py() for cell in column)
+    texts = [None if x is None else json.dumps(x, default=str) for x in cells]
+    return pa.chunked_array([pa.array(texts, TEXT)])
 
 
 def exact_integers(column: pa.ChunkedArray) -> bool:
@@ -87,7 +134,7 @@ def exact_integers(column: pa.ChunkedArray) -> bool:
 
 def whole_number_type(column: pa.ChunkedArray) -> str | None:
     """The Arrow type of ids that are whole numbers, of which pandas may make floats; else None."""
-    kind = without_dictionary(column).type
+    kind = decoded(column).type
     if pa.types.is_floating(kind):
         return "int64"
     return str(kind) if pa.types.is_integer(kind) else None

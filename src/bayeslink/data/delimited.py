@@ -6,13 +6,11 @@ keep the line number of every row and decide what happens to the rows that do no
 
 import codecs
 import csv
-import difflib
 import hashlib
 import io
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -22,11 +20,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bayeslink.data.checksums import require_same, require_whole
+from bayeslink.data.headers import find_header, header_again
 from bayeslink.data.stray_quotes import refuse_swallowed
 from bayeslink.errors import InputError, OutputError
-from bayeslink.private import opened
+from bayeslink.private import written_whole
 
-DELIMITERS = (",", ";", "\t", "|")
 FIELD_LIMIT = 2**20  # characters in one cell; an unclosed quote stops here, not at the end of file
 LINE_LIMIT = 2**24  # characters in one line
 GZIP_FREE = 2**28  # decompressed bytes below which the ratio is not looked at
@@ -100,32 +99,45 @@ def all_columns(
     skip_lines: int = 0,
     set_aside: bool = False,
     multiline: bool = False,
+    sha256: str | None = None,
 ) -> Iterator[pa.Table]:
-    """Every column of the same rows, some at a time; `needed` are columns that must be there."""
-    form = (encoding, delimiter, skip_lines, set_aside, multiline)
-    for rows in _rows(path, needed, form, hashlib.sha256(), where):
+    """Every column of the same rows, some at a time; `needed` are columns that must be there.
+
+    Refused, after the last row, if the file does not have this checksum.
+    """
+    form, digest = (encoding, delimiter, skip_lines, set_aside, multiline), hashlib.sha256()
+    for rows in _rows(path, needed, form, digest, where):
         if rows.cells:
             yield pa.table(_pack(rows.cells, range(len(rows.names))), rows.names)
+    require_same(digest.hexdigest(), sha256, where)
 
 
 def write_misfits(
-    target: Path, path: Path, misfits: Sequence[tuple[int, int]], encoding: str | None
+    target: Path,
+    path: Path,
+    misfits: Sequence[tuple[int, int]],
+    encoding: str | None,
+    sha256: str | None,
 ) -> None:
     """Copy the rows set aside to `target`: line number, tab, the row as it stands in the file.
 
     A file that holds just these rows is left as it is, so that a run can be repeated.
     """
-    lines = chain.from_iterable(_line_blocks(path, encoding, hashlib.sha256(), str(path)))
+    digest = hashlib.sha256()
+    lines = chain.from_iterable(_line_blocks(path, encoding, digest, str(path)))
     rows, at = [], 0
     for first, span in misfits:
         text = "".join(islice(lines, first - 1 - at, first - 1 - at + span))
         at = first - 1 + span
         rows.append(f"{first}\t{text.rstrip(chr(13) + chr(10))}\n")
+    for _ in lines:  # for the digest
+        pass
+    require_same(digest.hexdigest(), sha256, str(path))
     content = "".join(rows).encode()
     try:
         if target.is_file() and target.read_bytes() == content:
             return
-        with open(target, "xb", opener=opened) as out:
+        with written_whole(target, new=True) as out:
             out.write(content)
     except OSError as error:
         raise OutputError(
@@ -153,6 +165,7 @@ def _plain_bytes(path: Path, digest: Any, where: str) -> Iterator[bytes]:
         for _ in stored:  # for the digest
             pass
         yield from _within_bounds(_unzipped(path, where), path, where)
+        require_whole(path, "zip", digest.hexdigest(), where)  # which was opened a second time
     elif head.startswith(b"\x1f\x8b"):
         yield from _within_bounds(_gunzipped(stored, where), path, where)
     else:
@@ -282,127 +295,6 @@ def _newlines(text: str) -> int:
     return text.count("\n") + returns - (text.count("\r\n") if returns else 0)
 
 
-# The header
-
-
-def require_columns(names: Sequence[str], wanted: Sequence[str], where: str) -> None:
-    """Refuse names that lack a wanted column, or that hold one twice (letter case aside)."""
-    for name in wanted:
-        if name not in names:
-            shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
-            raise InputError(
-                f"{where}: there is no column {name!r}.{_nearest(name, names)} "
-                f"The columns are: {shown}."
-            )
-    seen: dict[str, int] = {}
-    for k, name in enumerate(names, start=1):
-        if (other := seen.setdefault(name.casefold(), k)) != k:
-            raise InputError(
-                f"{where}: columns {other} and {k} are both called {name!r} (letter case aside). "
-                "Column names must differ; rename one of them."
-            )
-
-
-def _nearest(name: str, names: Sequence[str]) -> str:
-    folded = {known.strip().casefold(): known for known in reversed(names)}
-    near = difflib.get_close_matches(name.strip().casefold(), folded, n=1)
-    return f" Did you mean {folded[near[0]]!r}?" if near else ""
-
-
-def _first_record(lines: Iterable[str], delimiter: str) -> list[str]:
-    try:
-        return next(filter(None, csv.reader(lines, delimiter=delimiter, strict=True)), [])
-    except csv.Error:
-        return []
-
-
-def _find_header(
-    peek: Sequence[str],
-    wanted: Sequence[str] | None,
-    delimiter: str | None,
-    skipped: int,
-    where: str,
-) -> tuple[str, list[str]]:
-    """Return the delimiter and the column names, told by which of them has the wanted columns.
-
-    Where all are wanted, the delimiter is the one that makes most columns.
-    """
-    if not any(line.strip("\r\n") for line in peek):
-        raise no_records(where)
-    candidates = DELIMITERS if delimiter is None else (delimiter,)
-    headers = {d: _first_record(peek, d) for d in candidates}
-    if wanted is None:
-        most = max(map(len, headers.values()))
-        headers = {d: names for d, names in headers.items() if len(names) == most or not names}
-        wanted = next(names for names in headers.values() if len(names) == most)
-    fitting = {d: names for d, names in headers.items() if set(wanted) <= set(names)}
-    if len({tuple(names) for names in fitting.values()}) > 1:
-        raise InputError(
-            f"{where}: the header can be split at {' or '.join(map(repr, fitting))}. "
-            "Say which with --delimiter (delimiter=)."
-        )
-    for d, names in fitting.items():
-        require_columns(names, wanted, where)
-        return d, names
-    if not any(headers.values()):
-        raise InputError(
-            f"{where}, line {skipped + 1}: the header cannot be read, a quote in it is not closed "
-            "or has text after it. Correct the header."
-        )
-    if sum(bool(line.strip("\r\n")) for line in peek) == 1:  # may be all records in a line
-        raise no_records(where)
-    best = max(headers.values(), key=lambda names: (len(set(wanted) & set(names)), len(names)))
-    raise _header_error(best, peek, wanted, candidates, skipped, where)
-
-
-def _header_error(
-    names: list[str],
-    peek: Sequence[str],
-    wanted: Sequence[str],
-    candidates: Sequence[str],
-    skipped: int,
-    where: str,
-) -> InputError:
-    """Say what the header lacks, without showing a first line that may be a person."""
-    rows = {k: [_first_record([line], d) for d in candidates] for k, line in enumerate(peek)}
-    for k, splits in rows.items():
-        if k and any(set(wanted) <= set(cells) for cells in splits):
-            return InputError(
-                f"{where}: the header is not on line {skipped + 1} but on line {skipped + k + 1}. "
-                f"Skip what stands before it with --skip-lines {skipped + k} (skip_lines=)."
-            )
-    if set(wanted) & set(names):
-        try:
-            require_columns(names, wanted, where)
-        except InputError as error:
-            return error
-    folded = {name.strip().casefold() for name in names}
-    alike = [name for name in wanted if name.strip().casefold() in folded]
-    widest = max(len(cells) for splits in rows.values() for cells in splits)
-    reason = (
-        "The file may have no header line: put the column names on its first line. Or its cells "
-        "are split by something else: say by what with --delimiter (delimiter=)."
-    )
-    if alike:
-        reason = f"Names must agree letter for letter; {alike[0]!r} is there in another case."
-    elif len(names) < widest:
-        reason = (
-            f"That line has {len(names)} cells and a later one {widest}: if the header comes "
-            "later, skip what stands before it with --skip-lines (skip_lines=)."
-        )
-    asked = ", ".join(map(repr, wanted[:20]))
-    return InputError(
-        f"{where}, line {skipped + 1}: none of the columns asked for ({asked}) is there. {reason}"
-    )
-
-
-def no_records(where: str) -> InputError:
-    return InputError(
-        f"{where}: there are no records. A file needs a header line and at least one row, a table "
-        "at least one row; check that this is the right one."
-    )
-
-
 # The rows
 
 
@@ -425,35 +317,28 @@ def _rows(
 ) -> Iterator[_Rows]:
     """Rows as they stand in the file; one of the wrong length is an error unless set aside."""
     encoding, delimiter, skip_lines, set_aside, multiline = form
-    with _field_limit():
-        lines = chain.from_iterable(_line_blocks(path, encoding, digest, where))
-        skipped = sum(1 for _ in islice(lines, skip_lines))
-        peek = list(islice(lines, PEEK))
-        delimiter, names = _find_header(peek, wanted, delimiter, skipped, where)
-        reader = csv.reader(chain(peek, lines), delimiter=delimiter, strict=True)
-        next(filter(None, reader))  # the header, found above
-        none_yet = True
-        for batch, first, spans in _batches(reader, len(names), skipped, where):
-            bad: list[tuple[int, int, int]] = []
-            if not multiline:
-                long = np.flatnonzero(spans > 1)
-                refuse_swallowed(((first[k], batch[k]) for k in long), delimiter, len(names), where)
-            if set(map(len, batch)) != {len(names)}:
-                batch, first, bad = _fitting(batch, first, spans, len(names))
-                if bad and not set_aside:
-                    raise _misfit_error(bad[0], len(names), none_yet and not len(first), where)
-            none_yet = none_yet and not batch
-            yield _Rows(names, batch, first, [(line, span) for line, span, _ in bad])
-
-
-@contextmanager
-def _field_limit() -> Iterator[None]:
-    # The limit belongs to the csv module, not to a reader: give it back.
-    before = csv.field_size_limit(FIELD_LIMIT)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
+    # The limit belongs to the process: given back, it would cut off the cells of other threads.
+    csv.field_size_limit(max(FIELD_LIMIT, csv.field_size_limit()))
+    lines = chain.from_iterable(_line_blocks(path, encoding, digest, where))
+    skipped = sum(1 for _ in islice(lines, skip_lines))
+    peek = list(islice(lines, PEEK))
+    delimiter, names = find_header(peek, wanted, delimiter, skipped, where)
+    reader = csv.reader(chain(peek, lines), delimiter=delimiter, strict=True)
+    next(filter(None, reader))  # the header, found above
+    none_yet = True
+    for batch, first, spans in _batches(reader, len(names), skipped, where):
+        bad: list[tuple[int, int, int]] = []
+        if not multiline:
+            long = np.flatnonzero(spans > 1)
+            refuse_swallowed(((first[k], batch[k]) for k in long), delimiter, len(names), where)
+        if len(names) > 1 and names in batch:
+            raise header_again(first[batch.index(names)], where)
+        if set(map(len, batch)) != {len(names)}:
+            batch, first, bad = _fitting(batch, first, spans, len(names))
+            if bad and not set_aside:
+                raise _misfit_error(bad[0], len(names), none_yet and not len(first), where)
+        none_yet = none_yet and not batch
+        yield _Rows(names, batch, first, [(line, span) for line, span, _ in bad])
 
 
 def _batches(
@@ -466,6 +351,7 @@ def _batches(
         before = skipped + reader.line_num
         try:
             batch.extend(islice(reader, size))
+            _refuse_long_cells(batch)
         except csv.Error as error:  # the rows before the broken one are in the batch
             line = before + 1 + int(_spans(batch).sum())
             reason = (
@@ -483,6 +369,15 @@ def _batches(
         if skipped + reader.line_num - before != len(batch):
             spans = _spans(batch)
         yield batch, before + 1 + np.cumsum(spans) - spans, spans
+
+
+def _refuse_long_cells(batch: list[list[str]]) -> None:
+    """Cut the batch off before a cell that is too long, where others let the module read it."""
+    if csv.field_size_limit() > FIELD_LIMIT:
+        for k, row in enumerate(batch):
+            if max(map(len, row), default=0) > FIELD_LIMIT:
+                del batch[k:]
+                raise csv.Error("over the limit")
 
 
 def _spans(batch: list[list[str]]) -> npt.NDArray[np.int64]:

@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from bayeslink.data.databases import SECONDS, file_sha256, no_select, too_late
-from bayeslink.data.delimited import require_columns
+from bayeslink.data.databases import SECONDS, no_select, too_late
+from bayeslink.data.headers import require_columns
 from bayeslink.data.python_cells import quoted, too_large
 from bayeslink.errors import InputError
 
@@ -34,8 +34,8 @@ _SHUT = {
 
 def read_duckdb(
     path: Path, wanted: Sequence[str] | None, table: str | None, where: str, memory: int
-) -> tuple[pa.Table, str]:
-    """The wanted columns of a table or query, all if none is named, and a hash of the database."""
+) -> pa.Table:
+    """The wanted columns of a table or query, all if none is named."""
     try:
         import duckdb
     except ImportError:
@@ -53,10 +53,9 @@ def read_duckdb(
                 require_columns(found, names, where)
                 picked = f"SELECT {', '.join(map(quoted, names))} FROM ({query}\n)"
                 _refuse_endless(connection, picked, where)
-                read = _fetch(connection.sql(picked), memory // 2, where)
+                return _fetch(connection.sql(picked), memory // 2, where)
     except (duckdb.Error, pa.ArrowException, OSError) as error:  # Arrow passes DuckDB's on
         raise _refusal(duckdb, error, where) from None
-    return read, file_sha256(path, "duckdb")
 
 
 def _query(connection: Any, table: str | None, where: str) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from bayeslink.data.delimited import GZIP_FREE, GZIP_RATIO
+from bayeslink.data.headers import NO_HEADER, header_again, none_there
 from bayeslink.data.python_cells import cell_text, chosen, columns, lacks
 from bayeslink.errors import InputError
 
@@ -36,12 +37,12 @@ def read_excel(
             ".xlsx, or export the sheet as CSV."
         ) from None
     try:
-        rows = book[chosen(book.sheetnames, sheet, "sheet", where)].iter_rows(min_row=skip + 1)
-        cells = ([_excel_value(cell) for cell in row] for row in rows)
+        cells = _rows(book[chosen(book.sheetnames, sheet, "sheet", where)], skip, where)
         header = next(cells, [])
         names = ["" if name is None else str(cell_text(name)) for name in header]
-        while names and not names[-1]:
-            names.pop()
+        if wanted is not None and not set(wanted) & set(names):
+            more = "If it comes later, skip what stands before it with --skip-lines (skip_lines=)."
+            raise none_there(names, wanted, f"{where}, row {skip + 1}", f"{NO_HEADER} {more}")
         return columns(names, cells, wanted, where, memory // 2)
     finally:
         book.close()
@@ -58,6 +59,20 @@ def _refuse_bomb(path: Path, where: str) -> None:
             f"{where}: expands to more than {GZIP_RATIO} times its size, as files made to fill a "
             "disk do. Export the sheet as CSV yourself if you trust it."
         )
+
+
+def _rows(sheet: Any, skip: int, where: str) -> Iterator[list[Any]]:
+    """Values of the rows from the header on, without the empty cells after the last."""
+    sheet.reset_dimensions()  # what a sheet says of its size may be wrong
+    header: list[Any] | None = None
+    for number, row in enumerate(sheet.iter_rows(min_row=skip + 1), start=skip + 1):
+        cells = [_excel_value(cell) for cell in row]
+        while cells and cells[-1] is None:
+            cells.pop()
+        if len(cells) > 1 and cells == header:
+            raise header_again(number, where, "row")
+        header = cells if header is None else header
+        yield cells
 
 
 def _excel_value(cell: Any) -> Any:

@@ -12,15 +12,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bayeslink.data.delimited import no_records
+from bayeslink.errors import InputError
 
 STDIN = "-"
-_URL = re.compile(r"^(postgres|postgresql)://", re.IGNORECASE)
+_DESCRIPTORS = "/proc/self/fd"  # of Linux, where each can be opened anew, at its start
+_URL = re.compile(r"\s*(postgres|postgresql)://", re.IGNORECASE)
+_SETTINGS = re.compile(r"\s*(\w+\s*=.*\s)?password\s*=", re.IGNORECASE | re.DOTALL)
 
 
 def is_url(source: Any) -> bool:
-    """Whether this is the address of a Postgres database."""
-    return isinstance(source, str) and _URL.match(source) is not None
+    """Whether this is the address of a Postgres database, or such as "host=… password=…"."""
+    return isinstance(source, str) and bool(_URL.match(source) or _SETTINGS.match(source))
 
 
 def is_path(source: Any) -> bool:
@@ -28,22 +30,60 @@ def is_path(source: Any) -> bool:
     return isinstance(source, str | os.PathLike) and str(source) != STDIN and not is_url(source)
 
 
-def shown_url(url: str) -> str:
-    """The address without user and password, for messages and run.json."""
-    return re.sub(r"://[^@/]*@", "://", url.split("?")[0])
+def place_of(source: str | os.PathLike[str], side: str) -> str:
+    """Which input a message is about, where it is given by a path."""
+    label = shown(source)
+    return f"input {side}, {label if label.isprintable() else repr(label)}"
+
+
+def require_there(source: Any, side: str) -> None:
+    """Refuse a path at which nothing is, before anything that takes long."""
+    if not is_path(source):
+        return
+    try:
+        os.stat(source)
+    except OSError as error:
+        raise InputError(
+            f"{place_of(source, side)}: cannot be read ({error.strerror}). Check the path and its "
+            "permissions."
+        ) from None
+    except ValueError:  # NUL in the name
+        raise InputError(
+            f"{place_of(source, side)}: cannot be read, not a possible path."
+        ) from None
+
+
+def shown(source: str | os.PathLike[str]) -> str:
+    """A path, or an address without user and password, for messages and run.json."""
+    text = os.fsencode(source).decode("utf-8", "backslashreplace")
+    if text == STDIN:
+        return "standard input"
+    if _SETTINGS.match(text):
+        return "a Postgres database"
+    scheme, is_address, rest = text.partition("://")
+    if not is_address:
+        return text
+    hidden, _, place = rest.rpartition("@")  # a password may hold @ / ? itself
+    return f"{scheme}://{'…' if '?' in hidden else place.split('?')[0]}"
 
 
 @cache
 def stdin_file() -> Path:
-    """Standard input as a file, which is gone when the program ends; read once."""
-    folder = tempfile.mkdtemp(prefix="bayeslink-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = Path(folder) / "stdin"
-    with path.open("wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-    if not path.stat().st_size:
+    """Standard input as a file that is its owner's alone and gone when the program ends; read once.
+
+    Where the system has a path to files without a name, it has none: so it is gone however the
+    program ends.
+    """
+    nameless = os.path.isdir(_DESCRIPTORS)
+    made: Any = tempfile.TemporaryFile() if nameless else tempfile.NamedTemporaryFile()  # noqa: SIM115
+    atexit.register(made.close)  # which deletes it
+    shutil.copyfileobj(sys.stdin.buffer, made)
+    made.flush()
+    if not made.tell():
+        from bayeslink.data.headers import no_records  # late: this module is light to import
+
         raise no_records("standard input")
-    return path
+    return Path(f"{_DESCRIPTORS}/{made.fileno()}" if nameless else made.name)
 
 
 def located(source: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from bayeslink.data.cell_texts import TEXT
-from bayeslink.data.delimited import require_columns
+from bayeslink.data.headers import require_columns
 from bayeslink.errors import InputError
 
 _CELL = 60  # bytes that Python takes for a short cell, about

@@ -18,19 +18,19 @@ import pyarrow.compute as pc
 from bayeslink.data.cell_texts import (
     TEXT,
     as_text,
+    decoded,
     exact_integers,
     whole_number_type,
-    without_dictionary,
 )
 from bayeslink.data.delimited import (
     FIELD_LIMIT,
-    no_records,
     write_misfits,
 )
+from bayeslink.data.headers import no_records, refuse_records_as_names
+from bayeslink.data.places import is_url, located, shown
 from bayeslink.data.read_options import ReadOptions
-from bayeslink.data.places import STDIN, is_url, located, shown_url
 from bayeslink.data.sources import Table, read_source, usable
-from bayeslink.errors import InputError, SettingsError
+from bayeslink.errors import InputError, NoColumnError, SettingsError
 from bayeslink.memory import Memory
 
 
@@ -74,6 +74,7 @@ class Records:
 
 
 DEFAULTS = ReadOptions()
+_NAME_THE_ID = "Name the id column with --id (id=), or number the rows: --no-id (id=None)."
 
 
 def read_records(
@@ -84,6 +85,7 @@ def read_records(
     options: ReadOptions = DEFAULTS,
     side: str = "A",
     memory: int | None = None,
+    may_be_empty: bool = False,
 ) -> Records:
     """Read the id and the columns asked for, as text, from a file or a frame.
 
@@ -102,6 +104,8 @@ def read_records(
         What messages call this input.
     memory
         Bytes that a query of a database may use; most of the machine's unless given.
+    may_be_empty
+        Whether a header without records will do.
     """
     if isinstance(columns, str):
         raise SettingsError(f"columns must be a list of names, such as [{columns!r}].")
@@ -111,17 +115,25 @@ def read_records(
     if wanted == ():
         raise SettingsError("No column was asked for. Name an id column or at least one other.")
     path, label = None, f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
-    if is_url(source):
-        label = shown_url(source)
-    elif isinstance(source, str | os.PathLike):
-        path = Path(located(source))
-        label = os.fsencode(source).decode("utf-8", "backslashreplace")
-        label = "standard input" if label == STDIN else label
+    if isinstance(source, str | os.PathLike):
+        path, label = None if is_url(source) else Path(located(source)), shown(source)
+        if not label:
+            raise InputError(
+                f"input {side}: its path is empty. Give the path of a file; '.' means the Parquet "
+                "files of the working directory."
+            )
     where = f"input {side}, {label if label.isprintable() else repr(label)}"
     budget = Memory().budget if memory is None else memory
-    table = read_source(source, wanted, options, where, budget)
-    if not table.rows:
+    try:
+        table = read_source(source, wanted, options, where, budget)
+    except NoColumnError as error:
+        if error.column != id:
+            raise
+        raise NoColumnError(f"{error} {_NAME_THE_ID}", error.column) from None
+    if not table.rows and not may_be_empty:
         raise no_records(where)
+    if columns is None and table.kind in ("csv", "excel"):
+        refuse_records_as_names(table.columns, where)
     ids = _ids(table, id, where)
     texts, unusable = usable(
         list(table.columns) if columns is None else columns,
@@ -133,7 +145,7 @@ def read_records(
             refuse_no_text(values, name, where)
     blank = {name: with_missing(values, options) for name, values in texts.items()}
     if table.misfits and path is not None and options.quarantine is not None:
-        write_misfits(Path(options.quarantine), path, table.misfits, options.encoding)
+        write_misfits(Path(options.quarantine), path, table.misfits, options.encoding, table.sha256)
     return Records(
         label=label,
         ids=ids,
@@ -156,7 +168,7 @@ def _ids(table: Table, id: str | None, where: str) -> pa.Array:
     """Return the ids as exact text, after refusing blank and repeated ones."""
     if id is None:
         return pa.array(np.arange(1, table.rows + 1)).cast(TEXT)
-    column = without_dictionary(table.columns[id])
+    column = decoded(table.columns[id])
     if pa.types.is_floating(column.type) and not exact_integers(column):
         raise InputError(
             f"{where}: the id column {id!r} holds floating-point numbers that are not whole or "
@@ -168,21 +180,28 @@ def _ids(table: Table, id: str | None, where: str) -> pa.Array:
         places = " and ".join(_place(table.lines, row) for row in blanks[:2])
         raise InputError(
             f"{where}: {len(blanks)} records have no id in column {id!r}, first on {places}. Give "
-            "every record an id, or leave out the id column to have records numbered."
+            f"every record an id. {_NAME_THE_ID}"
         )
-    encoded = ids.dictionary_encode()
-    if len(encoded.dictionary) < len(ids):
-        codes = encoded.indices.to_numpy()
-        _, first = np.unique(codes, return_index=True)
-        again = np.setdiff1d(np.arange(len(codes)), first, assume_unique=True)
-        places = " and ".join(
-            _place(table.lines, row) for row in (first[codes[again[0]]], again[0])
-        )
+    n_again, first = repeats(ids)
+    if n_again:
+        places = " and ".join(_place(table.lines, row) for row in first)
         raise InputError(
-            f"{where}: {len(again)} records repeat the id of an earlier one in column {id!r}, "
-            f"first on {places}. Ids must be unique; remove the repeats or use another column."
+            f"{where}: {n_again} records repeat the id of an earlier one in column {id!r}, "
+            f"first on {places}. Ids must be unique; remove the repeats. {_NAME_THE_ID}"
         )
     return ids
+
+
+def repeats(ids: pa.Array) -> tuple[int, tuple[int, ...]]:
+    """How many cells repeat an earlier one, and the rows of the first two that are equal."""
+    encoded = ids.dictionary_encode()
+    codes = encoded.indices.drop_null().to_numpy()
+    rows = np.flatnonzero(ids.is_valid().to_numpy(zero_copy_only=False))
+    _, first = np.unique(codes, return_index=True)
+    again = np.setdiff1d(np.arange(len(codes)), first, assume_unique=True)
+    if not len(again):
+        return 0, ()
+    return len(again), (int(rows[first[codes[again[0]]]]), int(rows[again[0]]))
 
 
 def refuse_no_text(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import sys
@@ -19,10 +18,11 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from bayeslink.data.cell_texts import from_pandas, no_text
-from bayeslink.data.databases import file_sha256
-from bayeslink.data.delimited import ZIP, read_delimited, require_columns
+from bayeslink.data.checksums import checksum, folder_files, require_whole
+from bayeslink.data.delimited import ZIP, read_delimited
 from bayeslink.data.duckdb_tables import read_duckdb
 from bayeslink.data.excel import read_excel
+from bayeslink.data.headers import require_columns
 from bayeslink.data.places import is_url, located
 from bayeslink.data.sql_tables import read_postgres, read_sqlite
 from bayeslink.errors import InputError
@@ -67,16 +67,11 @@ def read_file(path: Path, wanted: Wanted, options: ReadOptions, where: str, memo
     """Columns of a file of any kind, or of a folder of Parquet files."""
     try:
         kind = file_kind(path, where)
-        if kind == "folder":
-            return _read_folder(path, wanted, where)
-        if kind == "parquet":
-            return _read_parquet(path, wanted, where)
-        if kind == "excel":
-            read = read_excel(path, wanted, options.table, options.skip_lines, where, memory)
-            return _arrow(read, wanted, kind, where, file_sha256(path, kind))
-        if kind in ("duckdb", "sqlite"):
-            read_database = read_duckdb if kind == "duckdb" else read_sqlite
-            read, sha256 = read_database(path, wanted, options.table, where, memory)
+        if kind != "csv":
+            sha256 = checksum(path, kind)
+            read = _read_typed(path, kind, wanted, options, where, memory)
+            require_whole(path, kind, sha256, where)
+            kind = "parquet" if kind == "folder" else kind
             return _arrow(read, wanted, kind, where, sha256)
         text = read_delimited(
             path,
@@ -93,6 +88,19 @@ def read_file(path: Path, wanted: Wanted, options: ReadOptions, where: str, memo
             f"{where}: cannot be read ({error.strerror}). Check the path and its permissions."
         ) from None
     return Table("csv", text.columns, len(text.lines), text.sha256, text.lines, (*text.misfits,))
+
+
+def _read_typed(
+    path: Path, kind: str, wanted: Wanted, options: ReadOptions, where: str, memory: int
+) -> pa.Table:
+    if kind == "folder":
+        return _read_folder(path, wanted, where)
+    if kind == "parquet":
+        return _read_parquet(path, wanted, where)
+    if kind == "excel":
+        return read_excel(path, wanted, options.table, options.skip_lines, where, memory)
+    read_database = read_duckdb if kind == "duckdb" else read_sqlite
+    return read_database(path, wanted, options.table, where, memory)
 
 
 def file_kind(path: Path, where: str) -> str:
@@ -142,31 +150,26 @@ def _head(path: Path, where: str) -> bytes | None:
         return file.read(16)
 
 
-def _read_parquet(path: Path, wanted: Wanted, where: str) -> Table:
+def _read_parquet(path: Path, wanted: Wanted, where: str) -> pa.Table:
     with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         try:
             parquet = pq.ParquetFile(file, page_checksum_verification=True)
             names = _required(parquet.schema_arrow.names, wanted, where)
-            table = parquet.read(columns=names)
+            return parquet.read(columns=names)
         except InputError:
             raise
         except (pa.ArrowException, OSError, ValueError):
             raise InputError(
                 f"{where}: not a whole Parquet file, or a damaged one. Copy or write it again."
             ) from None
-    return _arrow(table, wanted, "parquet", where, sha256)
 
 
-def _read_folder(path: Path, wanted: Wanted, where: str) -> Table:
-    """All Parquet files below a folder, with one checksum; year=2024 in a path is a column.
+def _read_folder(path: Path, wanted: Wanted, where: str) -> pa.Table:
+    """All Parquet files below a folder; year=2024 in a path is a column.
 
     The values of such columns are text: 007 stays 007.
     """
-    files = sorted(
-        file for file in path.rglob("*.parquet")
-        if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
-    )  # fmt: skip
+    files = folder_files(path)
     if not files:
         raise InputError(
             f"{where}: not a regular file, and a folder without Parquet files. Give the path of "
@@ -182,17 +185,11 @@ def _read_folder(path: Path, wanted: Wanted, where: str) -> Table:
             partition_base_dir=str(path),
         )
         names = _required(dataset.schema.names, wanted, where)
-        table = dataset.to_table(columns=names)
+        return dataset.to_table(columns=names)
     except (pa.ArrowException, OSError, ValueError):
         raise InputError(
             f"{where}: its Parquet files are damaged, or differ in their columns. Write it again."
         ) from None
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.relative_to(path).as_posix().encode())
-        with file.open("rb") as content:
-            digest.update(hashlib.file_digest(content, "sha256").digest())
-    return _arrow(table, wanted, "parquet", where, digest.hexdigest())
 
 
 def read_frame(source: Any, wanted: Wanted, where: str) -> Table:
@@ -207,10 +204,10 @@ def read_frame(source: Any, wanted: Wanted, where: str) -> Table:
         return Table("pandas", columns, len(source), unusable=unusable)
     if (polars := sys.modules.get("polars")) and isinstance(source, polars.DataFrame):
         names = _required(source.columns, wanted, where)
-        return _arrow(source.select(names).to_arrow(), names, "polars", where)
+        return _arrow(_from_polars(source.select(names), where), names, "polars", where)
     if polars and isinstance(source, polars.LazyFrame):
         names = _required(source.collect_schema().names(), wanted, where)
-        return _arrow(source.select(names).collect().to_arrow(), names, "polars", where)
+        return _arrow(_from_polars(source.select(names).collect(), where), names, "polars", where)
     if isinstance(source, ds.Dataset):
         names = _required(source.schema.names, wanted, where)
         return _arrow(source.to_table(columns=names), names, "arrow", where)
@@ -222,8 +219,27 @@ def read_frame(source: Any, wanted: Wanted, where: str) -> Table:
             "dataset."
         )
     if not isinstance(source, pa.Table):
-        source = pa.RecordBatchReader.from_stream(source).read_all()
+        try:
+            source = pa.RecordBatchReader.from_stream(source).read_all()
+        except pa.ArrowException as error:
+            raise InputError(
+                f"{where}: Arrow cannot take it over ({type(error).__name__}). Give a table whose "
+                "columns are of types that Arrow has, or turn the others into text."
+            ) from None
     return _arrow(source, wanted, "arrow", where)
+
+
+def _from_polars(frame: Any, where: str) -> pa.Table:
+    """As Arrow; whole numbers and objects that it has no type for are text."""
+    import polars
+
+    for name, kind in frame.schema.items():
+        if kind == polars.Object:
+            texts = [None if cell is None else str(cell) for cell in frame[name]]
+            frame = frame.with_columns(polars.Series(name, texts, polars.String))
+        elif str(kind) in ("Int128", "UInt128"):
+            frame = frame.with_columns(polars.col(name).cast(polars.String))
+    return frame.to_arrow()
 
 
 def _arrow(

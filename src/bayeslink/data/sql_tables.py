@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bayeslink.data.databases import SECONDS, file_sha256, no_select, too_late
+from bayeslink.data.databases import SECONDS, no_select, too_late
 from bayeslink.data.python_cells import chosen, columns, lacks, quoted, too_large
 from bayeslink.errors import InputError
 
@@ -27,9 +27,9 @@ _STEPS = 100_000  # of SQLite, after each of which the time is looked at
 
 def read_sqlite(
     path: Path, wanted: Sequence[str] | None, table: str | None, where: str, memory: int
-) -> tuple[pa.Table, str]:
-    """The wanted columns of a table or query, all if none is named, and a hash of the database."""
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+) -> pa.Table:
+    """The wanted columns of a table or query, all if none is named."""
+    connection = _connected(path, where, memory)
     start = time.monotonic()
 
     def late() -> bool:
@@ -47,7 +47,7 @@ def read_sqlite(
             query = f"SELECT * FROM {quoted(chosen(tables, table, 'table', where))}"
         rows = connection.execute(query)
         names = [column[0] for column in rows.description]
-        return columns(names, rows, wanted, where, memory // 2), file_sha256(path, "sqlite")
+        return columns(names, rows, wanted, where, memory // 2)
     except (sqlite3.Error, sqlite3.Warning) as error:
         if late():
             raise too_late(where, SECONDS) from None
@@ -60,6 +60,17 @@ def read_sqlite(
         ) from None
     finally:
         connection.close()
+
+
+def _connected(path: Path, where: str, memory: int) -> sqlite3.Connection:
+    if path.resolve().exists():
+        return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    # The copy of standard input has no name, and SQLite asks for one.
+    if path.stat().st_size > memory // 2:
+        raise too_large(where)
+    connection = sqlite3.connect(":memory:")
+    connection.deserialize(path.read_bytes())
+    return connection
 
 
 def _authorized(action: int, first: str | None, second: str | None, *_: Any) -> int:

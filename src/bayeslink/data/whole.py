@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bayeslink.data.cell_texts import TEXT, from_pandas
+from bayeslink.data.cell_texts import TEXT, from_pandas, storable
+from bayeslink.data.checksums import checksum, require_same, require_whole
 from bayeslink.data.delimited import all_columns
 from bayeslink.data.places import is_url, located
 from bayeslink.data.records import ReadOptions
@@ -23,18 +25,29 @@ _CELLS = 2**19  # that are handed on at a time, about
 
 
 def whole_tables(
-    source: Any, needed: Sequence[str], options: ReadOptions, where: str
+    source: Any, needed: Sequence[str], options: ReadOptions, where: str, sha256: str | None
 ) -> Iterator[pa.Table]:
     """Every row that `read_records` reads, in the same order, with all columns.
 
-    `needed` are columns that must be there: they tell the header of a text file.
+    Columns that cannot be written to all kinds of files are text. `needed` are columns that must
+    be there: they tell the header of a text file. A file that has not this checksum, that of the
+    first reading, is refused, at the latest after its last row.
     """
+    for table in _as_they_are(source, needed, options, where, sha256):
+        yield pa.table([storable(column) for column in table.columns], table.column_names)
+
+
+def _as_they_are(
+    source: Any, needed: Sequence[str], options: ReadOptions, where: str, sha256: str | None
+) -> Iterator[pa.Table]:
     if isinstance(source, str | os.PathLike) and not is_url(source):
         path = Path(located(source))
         try:
             kind = file_kind(path, where)
             if kind == "parquet":
+                require_same(before := checksum(path, kind), sha256, where)
                 yield from _parquet_tables(path, where)
+                require_whole(path, kind, before, where)
                 return
             if kind == "csv":
                 small = all_columns(
@@ -46,6 +59,7 @@ def whole_tables(
                     skip_lines=options.skip_lines,
                     set_aside=options.quarantine is not None,
                     multiline=options.multiline,
+                    sha256=sha256,
                 )
                 yield from _larger(small)
                 return
@@ -53,30 +67,32 @@ def whole_tables(
             raise InputError(
                 f"{where}: cannot be read ({error.strerror}). Check the path and its permissions."
             ) from None
-    table = whole_table(source, options, where)
+    table = whole_table(source, options, where, sha256)
     size = max(1, _CELLS // max(1, table.num_columns))
     for first in range(0, table.num_rows, size):
         yield table.slice(first, size)
 
 
-def whole_table(source: Any, options: ReadOptions, where: str) -> pa.Table:
+def whole_table(source: Any, options: ReadOptions, where: str, sha256: str | None) -> pa.Table:
     """A frame, or a table of a database, as one Arrow table."""
     if (pandas := sys.modules.get("pandas")) and isinstance(source, pandas.DataFrame):
         return pa.table(
             {str(name): _pandas_column(source.iloc[:, k], str(name), where)
              for k, name in enumerate(source.columns)}
         )  # fmt: skip
-    return pa.table(read_source(source, None, options, where, Memory().budget).columns)
+    table = read_source(source, None, options, where, Memory().budget)
+    require_same(table.sha256, sha256, where)
+    return pa.table(table.columns)
 
 
 def _pandas_column(series: Any, name: str, where: str) -> pa.ChunkedArray:
     """As `from_pandas`, and what has no single text form as Python writes it."""
-    try:
-        return from_pandas(series, name, where)
-    except InputError:
-        missing = series.isna()
-        texts = [None if null else str(x) for x, null in zip(series, missing, strict=True)]
-        return pa.chunked_array([pa.array(texts, TEXT)])
+    with suppress(InputError):
+        column = from_pandas(series, name, where)
+        if not isinstance(column.type, pa.BaseExtensionType):  # of periods, say
+            return column
+    texts = [None if null else str(x) for x, null in zip(series, series.isna(), strict=True)]
+    return pa.chunked_array([pa.array(texts, TEXT)])
 
 
 def _parquet_tables(path: Path, where: str) -> Iterator[pa.Table]:

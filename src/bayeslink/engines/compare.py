@@ -10,6 +10,7 @@ from bayeslink.comparing.fields import Field, exact
 from bayeslink.data.records import ReadOptions, Records, read_records
 from bayeslink.engines.limits import refuse_long_texts
 from bayeslink.engines.local import LocalPairs
+from bayeslink.engines.same_input import refuse_same_records
 from bayeslink.engines.spark.choosing import cluster_for, read_there
 from bayeslink.engines.swapping import with_swapped_names
 from bayeslink.errors import OutputError, SettingsError
@@ -82,6 +83,7 @@ def compare(
         records.append(found or read_records(source, side=name, memory=room.budget, **how))
         codes = 2 * 4 * len(columns) * len(records[side])
         room.take("the records read so far", records[side].nbytes + codes)
+    refuse_same_records(records, options)
     _refuse_shared_quarantine(records, options)
     refuse_long_texts(records, fields)
     progress(f"comparing values. {room}")

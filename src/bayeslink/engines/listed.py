@@ -96,6 +96,7 @@ class ListedPairs(Held):
         self._pairs = pairs.take(np.lexsort((pairs.b, pairs.a)))
         self._numbers = self._pairs.numbered(self.n_b)
         self._check()
+        self.copies = None  # what the records hold is not known
         self.tie_keys = salted(*(self._hashes(side) for side in (0, 1)))
 
     def _check(self) -> None:

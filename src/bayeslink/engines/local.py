@@ -18,6 +18,7 @@ from bayeslink.comparing.dictionaries import build_dictionary
 from bayeslink.comparing.fields import Field
 from bayeslink.data.records import Records
 from bayeslink.engines.blocking_key import block_keys
+from bayeslink.engines.copies import copies
 from bayeslink.engines.deferred import (
     describe_sample,
     estimate_levels,
@@ -78,6 +79,11 @@ class LocalPairs(HeldHere):
         self.scope = self.tables.scope
         self.last_plan: SearchPlan | None = None  # of the search done last
         self._patterns: dict[tuple[int, ...], Patterns] = {}  # by fields counted
+
+    @cached_property
+    def copies(self) -> tuple[Ints, Ints]:
+        """Of each record of A and of B, the row of its first copy; see `engines.copies`."""
+        return copies(self.dictionaries, self.block_of)
 
     @property
     def n_a(self) -> int:
@@ -266,9 +272,8 @@ class LocalPairs(HeldHere):
 
     def _file_warnings(self) -> Iterator[str]:
         a, b = self.records
-        same = a.sha256 is not None and a.sha256 == b.sha256
-        if same or (a.ids.equals(b.ids) and a.columns == b.columns):
-            yield "A and B are the same file."
+        if a.ids.equals(b.ids) and a.columns == b.columns:
+            yield "A and B hold the same records: each of them finds itself."
         for d in self.dictionaries:
             for codes, records in ((d.a, a), (d.b, b)):
                 if len(codes.values) == 0:

@@ -49,11 +49,12 @@ class SavedPairs(HeldHere):
         *,
         kind: str,
         id_types: tuple[str | None, str | None],
+        copies: tuple[Ints, Ints] | None,
         compared: Callable[[], PairSource],
     ) -> None:
         self.fields: Sequence[Field] = tuple(fields)
         self.scope, self.tie_keys = scope, tie_keys
-        self.kind, self.id_types = kind, id_types
+        self.kind, self.id_types, self.copies = kind, id_types, copies
         self.listed: Pairs | None = None  # whose comparison vectors are known without the files
         self._ids, self._counts, self._description = ids, counts, description
         self._compare = compared

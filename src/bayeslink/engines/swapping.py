@@ -148,6 +148,10 @@ class SwappedNames(HeldHere):
         return int(self._vectors.counts.sum())
 
     @property
+    def copies(self) -> tuple[Ints, Ints]:
+        return self.inner.copies
+
+    @property
     def n_a(self) -> int:
         return self.inner.n_a
 
@@ -302,10 +306,12 @@ def _with_levels(field: Field, level: int, other: str) -> Field:
     def inserted(values: tuple[Any, ...], *more: Any) -> tuple[Any, ...]:
         return (*values[: level - 1], *more, *values[level - 1 :])
 
+    labels = f"half swapped with {other}", f"swapped with {other}"
+    learned = field.options.get("m_prior", {})  # by label, from a model that had these levels
     return replace(
         field,
-        labels=inserted(field.labels, f"half swapped with {other}", f"swapped with {other}"),
-        m_prior=inserted(field.m_prior, 1.0, 1.0),
+        labels=inserted(field.labels, *labels),
+        m_prior=inserted(field.m_prior, *(learned.get(label, 1.0) for label in labels)),
         u_prior=inserted(field.u_prior, 1.0, 1.0),
         covers=((level, other), (level + 1, other)),
     )

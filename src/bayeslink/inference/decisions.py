@@ -89,6 +89,7 @@ def bayes_estimate(
     keys: Keys | None = None,
     *,
     loss: Loss = BALANCED,
+    copies: tuple[Ints, Ints] | None = None,
 ) -> Decision:
     """Minimise the posterior expected loss over one-to-one sets of candidates, exactly.
 
@@ -103,13 +104,17 @@ def bayes_estimate(
     The balanced loss (1, 1, 2) gives Eq. (10), link where p > 1/2: the gain over leaving b is
     q_b − (1 − q_b) − 2 (q_b − p_ab) = 2 p_ab − 1. As the p of one record sum to at most 1, no two
     such pairs are rivals.
+
+    With `copies`, of which `as_one` has made p, q_b counts the copies of a record of A once, and a
+    record of B costs nothing where a copy of it is linked.
     """
     costs = (loss.false_nonlink, loss.false_link, loss.wrong_link, loss.reject or 0.0)
     scale = max(costs) or 1.0
     miss, false, wrong, reject = (cost / scale for cost in costs)
     if loss.reject is None:
         reject = math.inf
-    q = np.minimum(np.bincount(b, weights=p, minlength=n_b), 1.0)
+    share = p if copies is None else p / _listed_copies(a, b, n_b, copies[0])
+    q = np.minimum(np.bincount(b, weights=share, minlength=n_b), 1.0)
     unlinked = np.minimum(miss * q, reject)
     # Sorted by q and p, not as the difference of two losses, so that balanced gains are 2p − 1.
     over_leaving = (miss + false - wrong) * q[b] + wrong * p - false
@@ -117,15 +122,38 @@ def bayes_estimate(
     gains = np.minimum(over_leaving, over_rejecting)
     links = _Candidates(a, b, n_a, n_b, keys).best(gains)
     is_rejected = miss * q > reject + _EVEN
-    is_rejected[b[links]] = False
+    done = b[links] if copies is None else np.isin(copies[1], copies[1][b[links]])
+    is_rejected[done] = False
+    cost = unlinked[b[links]].sum() - gains[links].sum()
+    unlinked[done] = 0.0
     shown = np.flatnonzero(is_rejected[b])
     return Decision(
         links=links,
         review=shown[np.argsort(-p[shown], kind="stable")],
         rejected=np.flatnonzero(is_rejected).astype(np.int32),
-        expected_loss=scale * float(unlinked.sum() - gains[links].sum()),
+        expected_loss=scale * float(unlinked.sum() + cost),
         expected_false=_expected_false(p, links),
     )
+
+
+def as_one(a: Rows, b: Rows, p: Floats, copies: tuple[Ints, Ints]) -> Floats:
+    """Probability that a link is right if copies count as one: to this record, or to a copy.
+
+    Of `copies` each record of A and of B has the row of its first copy. Where one of the two
+    records has copies, that is the sum of p over them. Where both have, as many links as the fewer
+    of them may be made, and each has its share of the links expected.
+    """
+    first = copies[0][a], copies[1][b]
+    several = [np.bincount(side, minlength=len(side)) for side in copies]
+    fewer = np.minimum(several[0][first[0]], several[1][first[1]])
+    _, group = np.unique(first[0] * len(copies[1]) + first[1], return_inverse=True)
+    return np.minimum(np.bincount(group, weights=p)[group] / fewer, 1.0)
+
+
+def _listed_copies(a: Rows, b: Rows, n_b: int, first_of_a: Ints) -> Ints:
+    """Of each candidate, how many candidates its record of B has with copies of that of A."""
+    _, group = np.unique(first_of_a[a] * n_b + b, return_inverse=True)
+    return np.bincount(group)[group]
 
 
 def f_score_estimate(

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from bayeslink.comparing.fields import Field
+from bayeslink.inference.model import MIN_PSEUDOCOUNT
 from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource
 from bayeslink.pairs.ties import mix64
 
@@ -114,7 +115,7 @@ def learn_tree(pairs: PairSource, certain: Pairs, others: Ints) -> Tree:
     tables = two_way(found.levels, found.counts, pairs.fields)
     tables -= two_way(certain.levels, np.ones(len(certain), np.int64), pairs.fields)
     tables = np.maximum(tables, 0)
-    margins = [_margin(others[j], f.n_levels) for j, f in enumerate(pairs.fields)]
+    margins = [_margin(others[j], f) for j, f in enumerate(pairs.fields)]
     grown = _grow(tables, margins, pairs.fields)
     return Tree(
         tuple(grown),
@@ -200,10 +201,14 @@ def _joint_laws(
     return joint
 
 
-def _margin(counts: Ints, n_levels: int) -> Floats:
-    """The law of a field on the whole, over its levels; none quite impossible."""
+def _margin(counts: Ints, field: Field) -> Floats:
+    """The law of a field on the whole, over its levels, with its prior; none quite impossible."""
     margin = np.zeros(len(counts))
-    margin[1 : n_levels + 1] = counts[1 : n_levels + 1] + 0.5
+    seen = counts[1 : field.n_levels + 1]
+    # Jeffreys' ½ for a flat prior (α = 1), and what else the prior of u is worth in pairs
+    margin[1 : field.n_levels + 1] = seen + np.maximum(
+        np.array(field.u_prior) - 0.5, MIN_PSEUDOCOUNT
+    )
     return margin / margin.sum()
 
 

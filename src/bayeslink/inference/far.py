@@ -22,6 +22,7 @@ ANY = -1  # in place of a field: all pairs in scope
 _PILOT = 4000  # pairs drawn of each join, to see what links it may hold
 _ANY_SHARE = 0.05  # of proposals drawn from all pairs
 _TRIES = 4.0  # proposals a sweep for each far link expected
+_MANY_FREE = 0.25  # share of the pairs with both records free, from which all count as free
 _MOST_TRIES = 20_000
 _LEAST_TRIES = 20
 PART = 50  # sweeps whose proposals have a stream of their own
@@ -35,7 +36,7 @@ class FarPairs:
     blocks: Blocks
     joins: tuple[tuple[int, int, int], ...]  # field, level, pairs
     shares: Floats  # of proposals
-    expected: float  # links among far pairs, at the fit's values
+    expected: float  # links among far pairs, at the fit's values; rather too many
     a_sweep: int
     _listed: Ints  # numbers of the pairs that are listed or known, sorted
     _known_a: NDArray[np.bool_]  # records in known links
@@ -70,9 +71,27 @@ class FarPairs:
         shares[-1] += 1 - shares.sum()
         weighed = replace(self, shares=shares)
         drawn, q = weighed._propose([rng], _PILOT)
-        expected = float((self._odds(drawn) / q).mean())
+        expected = self._free_share() * float((self._odds(drawn) / q).mean())
         a_sweep = int(np.clip(_TRIES * expected, _LEAST_TRIES, _MOST_TRIES))
         return replace(weighed, expected=expected, a_sweep=a_sweep)
+
+    def _free_share(self) -> float:
+        """Share of the pairs that can link at a time, for both their records are free in the fit.
+
+        θ, the cost of the fit's last link, is low where hardly a record is left, so that the odds
+        of all pairs add up to thousands of links; but only pairs of free records can take them up.
+        At least one record counts as free, for the last link found one. Where half the records of
+        either file are free, odds are taken as they are: more proposals then do no harm.
+        """
+        scope, start = self.blocks.pairs.scope, self.blocks.start
+        share = 1.0
+        for sizes, known, rows in (
+            (scope.sizes_a, self._known_a, start.a),
+            (scope.sizes_b, self._known_b, start.b),
+        ):
+            n = max(1, int(sizes.sum()) - int(known.sum()))
+            share *= max(1, n - int((~known[rows]).sum())) / n
+        return min(1.0, share / _MANY_FREE)
 
     def propose(self, seed: int, chain: int, parts: range) -> tuple[Pairs, Floats]:
         """Proposals for these parts of a chain, and q; infinite for those that cannot link."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from bayeslink.errors import FitError, SettingsError
 from bayeslink.inference.assignment import Assignment, assign
 from bayeslink.inference.dependence import certain_links, learn_tree
+from bayeslink.inference.known import Known
 from bayeslink.inference.model import ByField, Parameters, other_counts, proportions
 from bayeslink.inference.priors import LinkCountPrior, LinkPrior, Overlap, Penalty
 from bayeslink.inference.rivals import Rivals, expected_above, expected_by_weight
@@ -130,6 +131,8 @@ def fit_penalized(
     *,
     prior: LinkCountPrior | None = None,
     structure: str = INDEPENDENT,
+    links: Any = None,
+    nonlinks: Any = None,
     progress: Callable[[str], None] = lambda message: None,
     journal: Journal | None = None,
 ) -> PenalizedFit:
@@ -144,12 +147,15 @@ def fit_penalized(
     structure
         "independent" fields, as in the paper, or "dependent": errors of a link may come together
         or apart, and fields may agree together among non-links.
+    links, nonlinks
+        Pairs (id_a, id_b) known to be links and non-links, from clerical review for example. Known
+        links are among the links throughout, known non-links never.
     journal
         Where the modes found are written down, and taken up from after an interruption.
     """
     checked_structure(structure)
     prior = _chosen_prior(theta, prior)
-    problem = _Problem.of(pairs, prior)
+    problem = _Problem.of(pairs, prior, Known.of(pairs, links, nonlinks))
     climb = _Climbs(journal) if journal else _climb
     progress("maximising the penalized likelihood")
     modes = _climb_all(problem, _starts(problem), climb)
@@ -211,14 +217,16 @@ class _Problem:
     prior: LinkCountPrior
     link_prior: LinkPrior
     candidates: Candidates
+    known: Known
     passed: dict[bytes, Mode] = field(default_factory=dict)  # where climbs that came by ended
 
     @classmethod
-    def of(cls, pairs: PairSource, prior: LinkCountPrior) -> _Problem:
+    def of(cls, pairs: PairSource, prior: LinkCountPrior, known: Known | None = None) -> _Problem:
         counts = pairs.level_counts().counts
         structure = Structure.independent(pairs.fields, counts)
         candidates = Candidates(pairs, expected=expected_above)
-        return cls(pairs, structure, prior, prior.on(pairs.scope), candidates)
+        known = known or Known.of(pairs)
+        return cls(pairs, structure, prior, prior.on(pairs.scope), candidates, known)
 
     def objective(self, parameters: Parameters, linked: Pairs) -> float:
         with np.errstate(invalid="ignore", divide="ignore"):  # what comes of it is refused below
@@ -352,14 +360,23 @@ class _Climbs:
 def _assign(
     problem: _Problem, parameters: Parameters, theta: float, start: Any
 ) -> tuple[Pairs, Assignment, Any]:
-    """The best C given m, u and the cost of a link (Eq. 13)."""
-    pairs = problem.pairs
+    """The best C given m, u and the cost of a link (Eq. 13), with the known links in it."""
+    pairs, known = problem.pairs, problem.known
     candidates, w = problem.candidates.above(parameters, theta)
+    if known:
+        left = np.flatnonzero(known.leave_open(candidates))
+        candidates, w = candidates.take(left), w[left]
     solved = assign(
         candidates.a, candidates.b, w - theta, pairs.n_a, pairs.n_b, pairs.tie_keys, start
     )
     linked = candidates.take(solved.chosen)
-    return linked, solved, (linked.a, linked.b, solved.price_b)
+    start = linked.a, linked.b, solved.price_b
+    if len(known.links):
+        linked = linked.with_more(known.links)
+        order = np.argsort(linked.a)
+        tied = np.append(solved.tied, np.zeros(len(known.links), bool))[order]
+        linked, solved = linked.take(order), replace(solved, tied=tied)
+    return linked, solved, start
 
 
 def _chosen_prior(theta: float | None, prior: LinkCountPrior | None) -> LinkCountPrior:
@@ -414,16 +431,18 @@ def _learn_structure(problem: _Problem, mode: Mode, climb: Climb) -> tuple[_Prob
 
 
 def _certain(problem: _Problem, mode: Mode) -> Pairs:
-    """The links of a mode that are certain."""
+    """The links of a mode that are certain: those known, and those far ahead of their rivals."""
     pairs, n_b = problem.pairs, problem.pairs.n_b
     listed, w = problem.candidates.above(mode.parameters, mode.theta - 1.0)
     linked = np.isin(listed.numbered(n_b), mode.linked.numbered(n_b), assume_unique=True)
+    rival = ~linked & problem.known.leave_open(listed)
     best = []
     for rows, n in ((listed.a, pairs.n_a), (listed.b, n_b)):
         rivals = np.full(n, -np.inf)
-        np.maximum.at(rivals, rows[~linked], w[~linked])
+        np.maximum.at(rivals, rows[rival], w[rival])
         best.append(rivals)
     weights = mode.weight_of(mode.linked.levels)
+    weights[np.isin(mode.linked.a, problem.known.links.a)] = np.inf
     return certain_links(pairs, mode.linked, weights, (best[0], best[1]), mode.theta)
 
 

@@ -267,16 +267,28 @@ class Posterior(Shown):
         loss
             Costs of errors; balanced unless given, under which pairs above ½ are linked.
         method
-            "loss"; "f_score" for the set that maximises the expected F-score; "largest" for the
+            "loss"; "f_score" for the set with the largest 2 Σp / (links + E[L]), an F-score of
+            expected numbers, which is close to the expected F-score but not it; "largest" for the
             largest set whose expected share of false links is at most `false_link_rate`.
+
+        Notes
+        -----
+        Copies, records of one file that are equal in all that is compared, count as one: a link is
+        right if it is to the right record or to a copy of it. Which of them is linked hangs on a
+        hash of their ids, as other ties do.
         """
         # Known links count towards the F-score and the share of false links, with probability 1.
         pairs, known = self.blocks.pairs, self.blocks.known
         c = self.blocks.candidates.with_more(known)
         p = np.append(self.probability, np.ones(len(known)))
+        copies = pairs.copies
+        if copies is not None:
+            p = decisions.as_one(c.a, c.b, p, copies)
         given = (c.a, c.b, p, pairs.n_a, pairs.n_b, pairs.tie_keys)
         if method == "loss":
-            decision = decisions.bayes_estimate(*given, loss=loss or decisions.Loss())
+            decision = decisions.bayes_estimate(
+                *given, loss=loss or decisions.Loss(), copies=copies
+            )
         elif method == "f_score":
             expected = float(self.n_links.mean())
             decision = decisions.f_score_estimate(*given, expected_links=expected)

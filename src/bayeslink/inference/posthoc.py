@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from bayeslink.distinct import distinct
 from bayeslink.errors import SettingsError, TooManyPairsError
+from bayeslink.inference.known import Known
 from bayeslink.inference.model import Parameters
 from bayeslink.inference.penalized import Mode
 from bayeslink.inference.rivals import expected_by_weight
@@ -153,9 +153,11 @@ def posthoc_blocks(
         hold with probability one.
     """
     _check_threshold(w0, max_pairs, max_records)
-    known, barred = known_pairs(pairs, links, nonlinks)
+    known = Known.of(pairs, links, nonlinks)
     floor, listed, w = _list_pairs(pairs, fit, w0)
-    listed, w = _without_known(listed, w, known, barred)
+    if known:
+        left = np.flatnonzero(known.leave_open(listed))
+        listed, w = listed.take(left), w[left]
     if w0 is None:
         keep, w0, why = _choose_w0(pairs, fit, listed, w, max_pairs, max_records)
     else:
@@ -174,8 +176,8 @@ def posthoc_blocks(
         weights=w[at],
         block=block,
         n_blocks=n_blocks,
-        known=known,
-        barred=barred,
+        known=known.links,
+        barred=known.nonlinks,
         low=listed.take(np.flatnonzero(~keep)),
         listed_to=floor,
         why=why,
@@ -237,27 +239,6 @@ def block_curve(
     )
 
 
-def known_pairs(pairs: PairSource, links: Any, nonlinks: Any) -> tuple[Pairs, Pairs]:
-    """Known links and known non-links as rows, checked."""
-    known, barred = (
-        pairs.find(given) if given is not None else _none(pairs) for given in (links, nonlinks)
-    )
-    for rows, file in ((known.a, "A"), (known.b, "B")):
-        if len(distinct(rows)) < len(rows):
-            raise SettingsError(
-                f"a record of {file} is in two known links. Each record has at most one; "
-                "drop all but one of its links."
-            )
-    both = set(zip(known.a.tolist(), known.b.tolist(), strict=True)) & set(
-        zip(barred.a.tolist(), barred.b.tolist(), strict=True)
-    )
-    if both:
-        raise SettingsError(
-            f"{len(both)} pairs are given both as links and as non-links. Settle them first."
-        )
-    return known, barred
-
-
 def _check_threshold(
     w0: float | None, max_pairs: int | None = None, max_records: int | None = None
 ) -> None:
@@ -273,23 +254,6 @@ def _check_threshold(
             raise SettingsError(f"{name} must be a whole number from 1 up, got {value!r}.")
         if w0 is not None:
             raise SettingsError(f"give w0 or {name}, not both: {name} is there to choose w0.")
-
-
-def _none(pairs: PairSource) -> Pairs:
-    empty = np.zeros(0, np.int32)
-    return Pairs(empty, empty, np.zeros((0, len(pairs.fields)), np.uint8))
-
-
-def _without_known(listed: Pairs, w: Floats, known: Pairs, barred: Pairs) -> tuple[Pairs, Floats]:
-    """Leave out known non-links, and every pair of a record whose link is known."""
-    if not len(known) and not len(barred):
-        return listed, w
-    keep = ~(np.isin(listed.a, known.a) | np.isin(listed.b, known.b))
-    if len(barred):
-        span = int(max(listed.b.max(initial=0), barred.b.max())) + 1
-        keep &= ~np.isin(listed.numbered(span), barred.numbered(span))
-    at = np.flatnonzero(keep)
-    return listed.take(at), w[at]
 
 
 def _components(candidates: Pairs, n_a: int, n_b: int) -> tuple[Ints, int]:

@@ -133,12 +133,13 @@ def sensitivity(
     Parameters
     ----------
     posterior
-        What `sample` returned.
+        What `sample` returned, or a `Run`.
     priors, thetas
         `Penalty(theta)` or `Overlap(alpha, beta)` each; a theta stands for its `Penalty`.
     draws, tune, chains, seed, threads
         Of new runs, as for `sample`; those of the given run unless said.
     """
+    posterior = getattr(posterior, "posterior", posterior)  # of a Run, which is of a room above
     chosen = _chosen(posterior, priors, thetas)
     blocks = posterior.blocks
     settings: dict[str, Any] = {
@@ -258,7 +259,7 @@ def _chosen(
     if not isinstance(posterior, Posterior):
         raise SettingsError(
             f"sensitivity starts from draws, got {type(posterior).__name__}. "
-            "Give it what `sample` returns."
+            "Give it a run with draws, or what `sample` returns."
         )
     chosen = [*map(Penalty, np.array([*thetas]).tolist()), *priors]
     if not chosen:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from bayeslink.data.id_pairs import SIDES, TEXT, id_pairs
 from bayeslink.data.records import Records, read_records
-from bayeslink.data.spreadsheets import safe_for_spreadsheets
+from bayeslink.data.spreadsheets import as_it_was, safe_for_spreadsheets
 from bayeslink.errors import InputError, OutputError, SettingsError
 from bayeslink.judging.judgements import (
     FILE,
@@ -29,6 +29,7 @@ from bayeslink.judging.judgements import (
     Pair,
     conflicting,
 )
+from bayeslink.private import written_whole
 
 LABELS = "labels.parquet"  # in a run directory: what was known before the run
 DISPUTED = "disputed"  # a link to one reviewer, a non-link to another
@@ -113,7 +114,8 @@ def export_labels(
     with Judgements(file) as judgements:
         content = write[target.suffix.lower()](label_table(judgements, splink=splink, names=names))
     try:
-        target.write_bytes(content)
+        with written_whole(target) as out:
+            out.write(content)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise OutputError(
@@ -198,8 +200,8 @@ def _rows(source: Any) -> Iterable[tuple[Pair, str]]:
         raise InputError(
             f"{records.label}: rows without an id. Give both ids of each pair, or drop the row."
         )
-    if records.kind == "csv":  # undo `safe_for_spreadsheets`
-        ids = [pc.replace_substring_regex(column, r"^'([=+\-@\t\r])", r"\1") for column in ids]
+    if records.kind == "csv":
+        ids = [*map(as_it_was, ids)]
     meaning = _of_score if names[2] == _SCORE else _of_word
     verdicts = [text and meaning(text) for text in texts.to_pylist()]
     if wrong := [row for row, verdict in enumerate(verdicts) if verdict == ""]:

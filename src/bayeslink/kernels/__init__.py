@@ -9,6 +9,7 @@ processes (`kernels.others`), while this one goes on, and says what is being wai
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import os
@@ -56,6 +57,8 @@ _GROUPS = (
 )
 _CALLBACK = "_raw_object_cache"  # how the names of functions begin that LLVM calls
 _LOCK = Lock()
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+_full = False  # whether the cache cannot be written: no use to try for each kernel
 
 # Functions that kernels call. They have no way in from Python: to make one takes long. A `helper`
 # has its arrays from its caller and becomes part of it: a call would copy what describes them, and
@@ -85,18 +88,40 @@ class Kernel:
     def compile(self) -> Callable[..., Any]:
         """The compiled function: from the cache, or made now.
 
-        Where there is nowhere to write (a read-only install and no home), it is kept in memory.
+        A damaged cache is discarded and written anew. Where there is nowhere to write (a read-only
+        install and no home, a full disk), it is kept in memory.
         """
         wait_for(self.function.__module__.rpartition(".")[2])
         with _LOCK:
             if self._compiled is None:
                 with interrupts_held(_CALLBACK), _own_cache() as cache:
-                    try:
-                        make = numba.njit(self.signature, nogil=True, cache=cache)
-                        self._compiled = make(self.function)
-                    except RuntimeError:  # Numba finds no place for it
+                    self._compiled = cache and (self._cached() or self._cached(anew=True))
+                    if not self._compiled:
                         self._compiled = numba.njit(self.signature, nogil=True)(self.function)
         return self._compiled
+
+    def _cached(self, anew: bool = False) -> Callable[..., Any] | None:
+        """The compiled function, read from the cache or written to it; None if neither can be."""
+        global _full
+        if _full:
+            return None
+        try:
+            if anew:
+                _discard(self.function)
+            compiled: Callable[..., Any] = numba.njit(self.signature, nogil=True, cache=True)(
+                self.function
+            )
+        except Exception as error:  # damaged files make pickle raise almost anything
+            _full = isinstance(error, OSError) and error.errno in _NO_ROOM
+            return None
+        return compiled
+
+
+def _discard(function: Callable[..., Any]) -> None:
+    """Remove what Numba has kept of a function."""
+    start = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}-"
+    for path in [*Path(numba.config.CACHE_DIR).rglob(f"{start}*.nb[ic]")]:  # set by `_own_cache`
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _named(module: str, name: str) -> Any:

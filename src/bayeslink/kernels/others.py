@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from threading import Condition, Thread
 
 LISTEN = "bayeslink compiles"  # name of the threads that hear from them
@@ -52,7 +53,8 @@ def _listen(
             _come(line.decode().split())
     with _ready:
         if all(each.poll() == 0 for each in _processes):
-            finish()
+            with suppress(OSError):  # a full disk: the next run will try again
+                finish()
     _come(modules)
 
 

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from enum import Enum
 from hashlib import sha256
 from typing import Any
 
@@ -21,27 +22,33 @@ from bayeslink.data.records import ReadOptions
 from bayeslink.engines.chosen import ChosenPairs
 from bayeslink.engines.compare import Ids, Progress, Sides, as_list, compare, flat, read_options
 from bayeslink.engines.spark.choosing import is_here, is_spark
-from bayeslink.errors import SettingsError
+from bayeslink.errors import NoColumnError, SettingsError
 from bayeslink.inference.decisions import Decision, Loss, too_few
 from bayeslink.inference.fit_checks import check_fit
 from bayeslink.inference.penalized import PenalizedFit, fit_penalized
 from bayeslink.inference.posterior import Posterior
 from bayeslink.inference.posthoc import posthoc_blocks
 from bayeslink.inference.priors import LinkCountPrior, Penalty
-from bayeslink.inference.sampler import check_sampling, sample
+from bayeslink.inference.sampler import sample
 from bayeslink.inference.structure import DEPENDENT, INDEPENDENT
 from bayeslink.judging.judgements import LINK, NONLINK
 from bayeslink.judging.labels import known_pairs, with_verdict
 from bayeslink.kernels import SOURCES
+from bayeslink.linking.checks import check_link
 from bayeslink.linking.fit_journal import FitJournal
 from bayeslink.linking.run import Run
-from bayeslink.memory import parse_memory
 from bayeslink.pairs.source import PairSource
 from bayeslink.pairs.tables import pair_table
 from bayeslink.progress import with_bar
-from bayeslink.results.models import fields_from
-from bayeslink.suggesting.columns import with_chosen
-from bayeslink.suggesting.suggestion import suggest
+from bayeslink.results.models import fields_from, id_as_learned, read_as_learned, read_model
+from bayeslink.suggesting.columns import with_chosen, with_partner
+from bayeslink.suggesting.suggestion import find_ids, suggest
+
+
+class Found(Enum):
+    """That a setting is found in the files."""
+
+    IN_THE_FILES = "found"
 
 
 @with_bar
@@ -50,7 +57,7 @@ def link(
     b: Any = None,
     fields: Sequence[Field | str] | None = None,
     *,
-    id: Ids = "id",
+    id: Ids | Found = Found.IN_THE_FILES,
     block: Sequence[Sides] = (),
     theta: float | None = None,
     prior: LinkCountPrior | None = None,
@@ -91,7 +98,8 @@ def link(
         What is compared: `exact("age")`, `levenshtein("surname")`, …; of a column that is only
         named, "surname" (or "Surname=last_name"), how is chosen from its values, as `suggest` does.
     id
-        The id column, as one name or (name in A, name in B); None numbers the rows.
+        The id column, as one name or (name in A, name in B); None numbers the rows. Unless given,
+        the column `id`, or where a file has none, what `suggest` finds.
     block
         Columns that must be equal for a pair to be in scope, each as one name or two.
     theta, prior
@@ -146,24 +154,22 @@ def link(
         if prior is not None:
             raise SettingsError("give theta or a prior, not both: theta=2 is prior=Penalty(2).")
         prior = Penalty(theta)
-    check_sampling(
-        draws=draws,
-        tune=tune,
-        chains=chains,
-        seed=seed,
-        threads=threads,
-        levels=sum(f.n_levels for f in flat(fields or ()) if isinstance(f, Field)),
-        budget=parse_memory(memory),
-    )
+    check_link(
+        a, b, fields, draws=draws, tune=tune, chains=chains, seed=seed, threads=threads,
+        memory=memory, labels=labels, model=model, read=read, missing=missing, engine=engine,
+    )  # fmt: skip
     known, remarks = known_pairs(labels, known_links, known_nonlinks)
-    if point and known is not None:
-        raise SettingsError("known pairs enter through sampling: leave out point=True.")
     asked: Sequence[Field] | None = None
     if fields is not None:
         _refuse_choosing_there(flat(fields), (a, b))
-        asked, chosen = with_chosen(flat(fields), a, b, read, missing)
+        with _naming_partners(a, b, read, missing):
+            asked, chosen = with_chosen(flat(fields), a, b, read, missing)
         remarks = [*remarks, *([chosen] if chosen else [])]
     if model is not None:
+        model = read_model(model)
+        if not asked:
+            id = id_as_learned(model, id) if isinstance(id, Found) else id
+            read, missing = read_as_learned(model, read_options(read, missing)), None
         asked = fields_from(model, asked or (), strength, structure)
     if checkpoints is not None:
         learned = () if model is None else [f.settings for f in asked or ()]
@@ -174,31 +180,41 @@ def link(
         with clock("suggest"):
             progress("looking at the files")
             _refuse_choosing_there(["all"], (a, b))
-            found = suggest(a, b, id=None if id == "id" else id, read=read, missing=missing)
+            found = suggest(
+                a, b, id=None if isinstance(id, Found) else id, read=read, missing=missing
+            )
         asked, read, missing = found.fields, found.read, None
-        id = found.id if id == "id" else id
         remarks = [*remarks, found.in_one_line()]
-    with clock("compare"):
-        pairs = given or compare(
-            a,
-            b,
-            asked or (),
-            id=id,
-            block=block,
-            read=read,
-            missing=missing,
-            swapped_names=structure == DEPENDENT,
-            threads=threads,
-            memory=memory,
-            progress=progress,
-            checkpoints=checkpoints,
-            engine=engine,
-        )
+        if isinstance(id, Found):
+            id, remarks = found.id, [*remarks, *found.warnings]
+    with clock("compare"), _naming_partners(a, b, read, missing):
+        how: dict[str, Any] = {
+            "block": block, "read": read, "missing": missing, "threads": threads, "memory": memory,
+            "swapped_names": structure == DEPENDENT, "progress": progress,
+            "checkpoints": checkpoints, "engine": engine,
+        }  # fmt: skip
+        try:
+            own_id = "id" if isinstance(id, Found) else id
+            pairs = given or compare(a, b, asked or (), id=own_id, **how)
+        except NoColumnError as error:
+            if not isinstance(id, Found) or error.column != "id" or any(map(is_spark, (a, b))):
+                raise
+            own_id, said = find_ids(a, b, read, missing)
+            remarks = [*remarks, *said]
+            pairs = compare(a, b, asked or (), id=own_id, **how)
+        id = own_id
     restricted = restricted or isinstance(pairs, ChosenPairs)  # no other pair may link
     with clock("fit"):
         journal = None if checkpoints is None else FitJournal(checkpoints, pairs)
+        links, nonlinks = (with_verdict(known, verdict) for verdict in (LINK, NONLINK))
         fit = fit_penalized(
-            pairs, prior=prior, structure=structure, progress=progress, journal=journal
+            pairs,
+            prior=prior,
+            structure=structure,
+            links=links,
+            nonlinks=nonlinks,
+            progress=progress,
+            journal=journal,
         )
         plan = pairs.describe().plan
     settings = {
@@ -227,7 +243,6 @@ def link(
     else:
         with clock("blocks"):
             progress("forming post-hoc blocks")
-            links, nonlinks = (with_verdict(known, verdict) for verdict in (LINK, NONLINK))
             blocks = posthoc_blocks(pairs, fit, w0, links=links, nonlinks=nonlinks)
             plan = pairs.describe().plan
         with clock("sample"):
@@ -267,6 +282,17 @@ def link(
         ),
         sources=None if given else (a, b),
     )  # fmt: skip
+
+
+@contextmanager
+def _naming_partners(a: Any, b: Any, read: Any, missing: Any) -> Iterator[None]:
+    """Have the error on a column that a file lacks name the one that is like it."""
+    try:
+        yield
+    except NoColumnError as error:
+        if any(map(is_spark, (a, b))):
+            raise
+        raise with_partner(error, a, b, read, missing) from None
 
 
 def _refuse_choosing_there(fields: Sequence[Field | str], sources: tuple[Any, Any]) -> None:
@@ -338,8 +364,28 @@ def _fit_warnings(fit: PenalizedFit) -> list[str]:
 def _posterior_warnings(posterior: Posterior, decision: Decision) -> list[str]:
     n_links = len(decision.links) + len(posterior.blocks.known)
     empty = None if n_links else "no pair has a link probability above ½: the linkage is empty."
-    found = (posterior.warning(), empty, too_few(n_links, posterior.interval()))
+    too_few_links = too_few(n_links, posterior.interval())
+    found = (posterior.warning(), empty, too_few_links, _copies_linked(posterior, decision))
     return [warning for warning in found if warning]
+
+
+def _copies_linked(posterior: Posterior, decision: Decision) -> str | None:
+    """Say how many links are to one of several records that cannot be told apart."""
+    copies = posterior.blocks.pairs.copies
+    if copies is None:
+        return None
+    linked = posterior.blocks.candidates.take(decision.links)
+    several = [np.bincount(side, minlength=len(side))[side] > 1 for side in copies]
+    of_a, of_b = (int(s[rows].sum()) for s, rows in zip(several, (linked.a, linked.b), strict=True))
+    if not of_a and not of_b:
+        return None
+    return (
+        f"{of_a:,} linked records of A, and {of_b:,} of B, have copies in their file: records "
+        "equal in all compared fields. One of the copies is linked, whichever the rows' order; "
+        "which one the data cannot tell. link_probability is that of this very pair, so about "
+        "one half for two copies; the links expected to be false count copies as one. Keep one "
+        "record of each person."
+    )
 
 
 class _Clock:

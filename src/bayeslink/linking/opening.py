@@ -12,13 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from bayeslink.comparing.fields import Field
-from bayeslink.engines.compare import compare
 from bayeslink.engines.saved import SavedPairs
 from bayeslink.errors import InputError
 from bayeslink.inference.structure import DEPENDENT
 from bayeslink.linking.link import link
 from bayeslink.linking.run import Run
-from bayeslink.pairs.source import Description, PairSource
+from bayeslink.pairs.source import Description, Ints, PairSource
 from bayeslink.results import reading, store
 from bayeslink.results.settings import link_arguments
 from bayeslink.results.state import FILE, State
@@ -144,11 +143,7 @@ def _pairs(
     folder: Path, state: State, settings: Mapping[str, Any], sources: tuple[Any, Any]
 ) -> SavedPairs:
     def compared() -> PairSource:
-        with store.comparison_settings(folder, *sources) as given:
-            found = compare(**given)
-        sums = [each["sha256"] for each in found.describe().inputs]
-        store.require_unchanged(sums, reading.read_summary(folder))
-        return found
+        return store.compare_again(folder, reading.read_summary(folder), *sources)
 
     by_name = {f.name: f for f in settings.get("fields") or ()}
     told = state.read("fields")
@@ -168,8 +163,21 @@ def _pairs(
         _description(reading.read_summary(folder)),
         kind=state.read("kind"),
         id_types=state.read("id_types"),
+        copies=_copies(state),
         compared=compared,
     )
+
+
+def _copies(state: State) -> tuple[Ints, Ints] | None:
+    """The first copy of each record: its own row, but for those that the run told of."""
+    if (told := state.read("copies")) is None:
+        return None
+    found = []
+    for ids, (rows, first) in zip(state.read("ids"), told, strict=True):
+        copies = np.arange(len(ids))
+        copies[rows] = first
+        found.append(copies)
+    return found[0], found[1]
 
 
 def _description(told: Mapping[str, Any]) -> Description:

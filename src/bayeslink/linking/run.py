@@ -168,7 +168,7 @@ class Run:
 
     def explain(self, id_a: str, id_b: str) -> Explanation:
         """Why a pair is linked or not: weight by field, rivals on either side, probabilities."""
-        from bayeslink.results.store import parameter_table
+        from bayeslink.results.tables import parameter_table
 
         found = self.pairs.find([(id_a, id_b)])
         names = [f.name for f in self.pairs.fields]

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bayeslink.engines.compare import compare
 from bayeslink.errors import BayeslinkError
 from bayeslink.pairs.tables import pair_values
 from bayeslink.results.explanation import Explanation, explain_pair, find_row
 from bayeslink.results.reading import read_summary, read_table
 from bayeslink.results.record_values import Cells, values_of
-from bayeslink.results.store import comparison_settings, read_inputs, require_unchanged
+from bayeslink.results.store import compare_again, comparison_settings, read_inputs
 from bayeslink.results.structure_data import saved_parameters
 
 Progress = Callable[[str], None]
@@ -50,9 +49,7 @@ def explain_saved(
         values = _values(folder, summary, (id_a, id_b), a, b)
     else:
         progress("not a candidate pair: reading and comparing the files again")
-        with comparison_settings(folder, a, b) as settings:
-            pairs = compare(**settings)
-        require_unchanged([i["sha256"] for i in pairs.describe().inputs], summary)
+        pairs = compare_again(folder, summary, a, b)
         found = pairs.find([(id_a, id_b)])
         names = [f.name for f in pairs.fields]
         levels = dict(zip(names, found.levels[0].tolist(), strict=True))
@@ -79,8 +76,7 @@ def _values(
     """What the two records hold; None if the files are not there as they were."""
     try:
         with comparison_settings(folder, a, b) as given:
-            records = read_inputs(given, given["fields"])
-        require_unchanged([r.sha256 for r in records], summary)
+            records = read_inputs(given, given["fields"], summary)
     except BayeslinkError:
         return None
     return values_of(records, given["fields"])([pair])[0]

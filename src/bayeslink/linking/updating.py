@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from bayeslink.data.records import ReadOptions, read_records
+from bayeslink.engines.compare import read_options
 from bayeslink.errors import InputError
 from bayeslink.linking.link import link
 from bayeslink.linking.opening import open_run
 from bayeslink.linking.run import Run
+from bayeslink.pairs.source import Ints
 from bayeslink.results.outputs import inputs_of, linked_rows
 
 _SURE = 0.95  # an earlier link below this is told of as in doubt
@@ -46,29 +50,51 @@ def update(
     """
     if not isinstance(run, Run):
         run = open_run(run, a=a)
-    given, ids_b = inputs_of_a(run), run.pairs.ids(1, np.arange(run.pairs.n_b, dtype=np.int32))
     free = np.setdiff1d(np.arange(run.pairs.n_a), linked_rows(run).a)
     if not len(free):
         raise InputError("every record of A has a link already: there is nothing left to link to.")
-    arguments = {key: run.settings[key] for key in _KEPT}
-    found = link(
-        given.take(pa.array(free)), b, run.settings["fields"],
-        **{**arguments, "model": run, "strength": strength, **changes},
-    )  # fmt: skip
-    again = pa.compute.is_in(
-        found.pairs.ids(1, np.arange(found.pairs.n_b, dtype=np.int32)), value_set=ids_b
-    )
-    if pa.compute.any(again).as_py():
-        raise InputError(
-            f"{pa.compute.sum(again).as_py():,} records of the new batch have ids that the earlier "
-            "B has too. Give new records only."
-        )
+    left, ids = _left_of_a(run, free)
+    arguments = {**{key: run.settings[key] for key in _KEPT}, "id": ids, **changes}
+    _refuse_earlier_records(run, b, arguments["id"], read_options(arguments["read"], None)[1])
+    arguments = {"fields": run.settings["fields"], "model": run, "strength": strength} | arguments
+    found = link(left, b, **arguments)
     n = in_doubt(run)
     held = (
         f"{n:,} of the {run.n_links:,} earlier links are in doubt (a probability below {_SURE:g}) "
         "and were held as if certain. Link all of B again if they matter."
     )
     return replace(found, warnings=(*found.warnings, held)) if n else found
+
+
+def _refuse_earlier_records(run: Run, b: Any, id: Any, read: ReadOptions) -> None:
+    """Refuse ids that the earlier B has too, before the work; numbers of rows tell nothing."""
+    column = id if id is None or isinstance(id, str) else id[1]
+    if column is None:
+        return
+    batch = read_records(b, id=column, columns=[], options=replace(read, quarantine=None), side="B")
+    earlier = run.pairs.ids(1, np.arange(run.pairs.n_b, dtype=np.int32))
+    n = pc.sum(pc.is_in(batch.ids, value_set=earlier)).as_py()
+    if n:
+        raise InputError(
+            f"{n:,} records of the new batch have ids that the earlier B has too. Give new records "
+            "only."
+        )
+
+
+def _left_of_a(run: Run, free: Ints) -> tuple[pa.Table, tuple[str | None, str | None]]:
+    """Records of A without a link, and the id columns of both; rows without ids keep their number.
+
+    Numbered anew, the ids of the links would be of other records than in the earlier run.
+    """
+    left, ids = inputs_of_a(run).take(pa.array(free)), run.settings["id"]
+    ids = ids if isinstance(ids, tuple) else (ids, ids)
+    if ids[0] is not None:
+        return left, ids
+    name = "row"
+    while name in left.column_names:
+        name += "_"
+    numbers = run.pairs.ids(0, free.astype(np.int32))
+    return left.add_column(0, name, numbers), (name, ids[1])
 
 
 def in_doubt(run: Run) -> int:

@@ -139,6 +139,10 @@ class PairSource(Protocol):
     id_types: tuple[str | None, str | None]  # of whole-number ids, such as "int64"; None: text
 
     @property
+    def copies(self) -> tuple[Ints, Ints] | None:
+        """Of each record of A and of B, the row of its first copy, if copies can be told."""
+
+    @property
     def n_a(self) -> int: ...
     @property
     def n_b(self) -> int: ...

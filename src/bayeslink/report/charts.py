@@ -73,21 +73,21 @@ SIGNS = "speaks for a link", "against"  # full bars, and hollow ones
 
 
 def weights(fields: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> Chart:
-    """Match weight of each level, by field, in bits."""
+    """Match weight of each level, by field, in bits; nan where no pair has the level."""
     groups = [
-        (
-            name,
-            [
-                Bar(label, 0, w, bits(w), f"{name}, {label}: {bits(w)} bits, {_times(w)}", _sign(w))
-                for label, w in reversed(levels)
-            ],
-        )
+        (name, [_weight(name, label, w) for label, w in reversed(levels)])
         for name, levels in fields
     ]
     parts = "; ".join(
         f"{name}: " + ", ".join(f"{bar.label} {bar.shown}" for bar in bars) for name, bars in groups
     )
     return Chart("Match weights in bits", parts, _bars(groups, axis="bits"))
+
+
+def _weight(name: str, label: str, w: float) -> Bar:
+    if math.isnan(w):
+        return Bar(label, 0, 0, "–", f"{name}, {label}: never seen")
+    return Bar(label, 0, w, bits(w), f"{name}, {label}: {bits(w)} bits, {_times(w)}", _sign(w))
 
 
 def parameter_weights(fields: Sequence[Field], log_weights: Floats) -> Chart:

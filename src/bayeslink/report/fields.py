@@ -38,22 +38,30 @@ def fields(material: Material) -> str:
 
 
 def _weights(material: Material) -> str:
-    """Every level, best first: its weight, with an interval where there are draws."""
+    """Every level, best first: its weight, with an interval where there are draws.
+
+    A level that no pair has gets none: it would come from the prior alone.
+    """
     rows = material.parameters.to_pylist()
-    around = [_weight_interval(material, r) for r in rows]
-    ends = [x for r, i in zip(rows, around, strict=True) for x in (r["match_weight"], *(i or ()))]
-    across = Scale.of([0.0, *ends])
+    pairs = {f["name"]: f["pairs_by_level"] for f in material.summary["fields"]}
+    seen = [pairs[r["field"]][r["level"]] > 0 for r in rows]
+    around = [_weight_interval(material, r) if s else None for r, s in zip(rows, seen, strict=True)]
+    weights = [r["match_weight"] for r, s in zip(rows, seen, strict=True) if s]
+    across = Scale.of([0.0, *weights, *(x for interval in around for x in interval or ())])
     best = {r["field"]: r["level"] for r in rows}
     order = sorted(range(len(rows)), key=lambda i: (_place(best, rows[i]), -rows[i]["level"]))
     cells: list[list[Cell]] = []
     for i in order:
         r, interval = rows[i], around[i]
+        name = r["field"] if r["level"] == best[r["field"]] else ""
+        if not seen[i]:
+            cells.append([name, r["label"], Number("–"), "never seen", Number("–"), Number("–")])
+            continue
         shown = signed(r["match_weight"])
         tip = f"{r['field']}, {r['label']}: {shown} bits, {_times(r['match_weight'])}"
         if interval:
             tip += f"; 95 % interval {signed(interval[0])} to {signed(interval[1])} bits"
         bar = row_bar(Step(0.0, r["match_weight"], interval), across, tip)
-        name = r["field"] if r["level"] == best[r["field"]] else ""
         cells.append([name, r["label"], Number(shown), bar, _m(r), Number(_small(r["u"]))])
     sampled = material.draws is not None
     signs = [("full", "speaks for a link"), ("hollow", "against")]

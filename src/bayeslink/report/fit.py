@@ -30,7 +30,7 @@ def section_of(material: Material) -> str:
         paragraph(verdict, None if checks["fits"] else "lead"),
         notes(checks["warnings"]),
         _structure(s),
-        _wrong_fields(checks),
+        _bands(checks),
         _together(s, checks),
     )
 
@@ -53,19 +53,24 @@ def _structure(s: dict[str, Any]) -> str:
     return paragraph(words)
 
 
-def _wrong_fields(checks: dict[str, Any]) -> str:
+def _bands(checks: dict[str, Any]) -> str:
     rows: list[list[str | Number]] = [
         [
-            str(w["wrong"]),
-            Number(counted(w["observed"], 1)),
-            Number(counted(w["expected"], 1)),
+            f"{signed(band['low'] / math.log(2))} "
+            + ("and more" if band["high"] is None else f"to {signed(band['high'] / math.log(2))}"),
+            Number(counted(band["observed"])),
+            Number(counted(band["from_nonlinks"] + band["from_links"], 1)),
+            Number(counted(band["from_links"], 1)),
         ]
-        for w in checks["wrong_fields"]
+        for band in checks["bands"]
     ]
+    if not rows:
+        return ""
     return table(
-        ["Wrong fields", "Links", "expected"],
+        ["Match weight, bits", "Pairs", "expected", "of which links"],
         rows,
-        caption="Links by how many of their fields are not in full agreement.",
+        caption="Pairs by weight: those there are, and those that the model expects. Far more than "
+        "expected are pairs that are alike for a reason the model does not know.",
     )
 
 

@@ -12,14 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from bayeslink.comparing.fields import Field, exact
-from bayeslink.data.id_pairs import id_pairs
 from bayeslink.engines.local import LocalPairs
 from bayeslink.engines.swapping import with_swapped_names
 from bayeslink.errors import BayeslinkError, InputError
 from bayeslink.inference.penalized import PenaltyPath, penalty_path
 from bayeslink.pairs.source import PairSource
 from bayeslink.pairs.tables import pair_values
-from bayeslink.results import link_toml, reading, store
+from bayeslink.results import link_toml, reading, store, tables
 from bayeslink.results.record_values import Values, values_of
 
 if TYPE_CHECKING:
@@ -74,12 +73,12 @@ def _from_run(run: Run) -> Material:
     return Material(
         summary=store.provenance(run),
         links=run.table,
-        parameters=store.parameter_table(run),
+        parameters=tables.parameter_table(run),
         pairs=run.candidates() if post else None,
-        draws=store.draw_table(post) if post else None,
+        draws=tables.draw_table(post) if post else None,
         settings=link_toml.without_folders(link_toml.dump(run.settings)),
         values=values,
-        path=_path(pairs, run.theta) if small else None,
+        path=path_around(pairs, run.theta) if small else None,
     )
 
 
@@ -97,7 +96,7 @@ def _from_directory(folder: Path, a: Any, b: Any) -> Material:
     except BayeslinkError:  # whose words may name folders
         values = _NOT_THERE
     else:
-        path = None if pairs is None else _path(pairs, summary["theta"])
+        path = None if pairs is None else path_around(pairs, summary["theta"])
     return Material(
         summary=summary,
         links=reading.read_links(folder),
@@ -117,8 +116,7 @@ def _inputs(
     with store.comparison_settings(folder, a, b) as given:
         keys = [_key(names) for names in given.get("block", ())]
         fields = given["fields"]
-        records = store.read_inputs(given, (*fields, *keys))
-    store.require_unchanged([r.sha256 for r in records], summary)
+        records = store.read_inputs(given, (*fields, *keys), summary)
     values = values_of(records, fields)
     if summary["n_pairs"] > FEW_PAIRS:
         return values, None
@@ -130,7 +128,8 @@ def _key(names: str | Sequence[str]) -> Field:
     return exact(names) if isinstance(names, str) else exact(names[0], columns=tuple(names))
 
 
-def _path(pairs: PairSource, theta: float) -> PenaltyPath:
+def path_around(pairs: PairSource, theta: float) -> PenaltyPath:
+    """The penalized-likelihood estimates over θ, around one."""
     return penalty_path(pairs, np.linspace(max(0.0, theta - 4), theta + 4, 9).tolist())
 
 
@@ -138,13 +137,3 @@ def _no_run(path: Path, reason: str) -> InputError:
     return InputError(
         f"cannot read {path}: {reason}. Give the directory that `bayeslink link -o` wrote."
     )
-
-
-# --- truth ------------------------------------------------------------------------------------
-
-
-def read_truth(truth: Any) -> pa.Table:
-    """Known pairs from a file or a table."""
-    if isinstance(truth, str | os.PathLike):
-        truth = store.read_truth(Path(truth))
-    return id_pairs(truth, "truth")

@@ -6,21 +6,21 @@ import base64
 import hashlib
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from bayeslink.errors import OutputError, SettingsError
-from bayeslink.private import mode_within
+from bayeslink.private import mode_within, written_whole
 from bayeslink.report import fields, fit, sections, uncertainty
 from bayeslink.report.charts import Counts
 from bayeslink.report.disclosed import disclosed_page
 from bayeslink.report.examples import examples
-from bayeslink.report.material import Material, gather, read_truth
+from bayeslink.report.material import Material, gather
 from bayeslink.report.svg import asset, escape, tag
 from bayeslink.results.evaluation import evaluate
+from bayeslink.results.pair_files import pairs_of
 
 _CONTENTS = {
     "fit": "Does it fit?",
@@ -72,7 +72,7 @@ def report(
         path = Path(source) / "report.html"
     if disclosure is not None and (isinstance(disclosure, bool) or disclosure < 1):
         raise SettingsError(f"disclosure must be a whole number from 1 up, got {disclosure!r}.")
-    material, known = gather(source, a, b), None if truth is None else read_truth(truth)
+    material, known = gather(source, a, b), None if truth is None else pairs_of(truth, "truth")
     if disclosure is None:
         title, body = page(material, truth=known, values=values)
     else:
@@ -140,15 +140,8 @@ def _hash(text: str) -> str:
 def _write(target: Path, text: str, mode: int) -> None:
     """Write the file whole or not at all."""
     try:
-        handle, scratch = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
-            os.chmod(scratch, mode)
-            os.replace(scratch, target)
-        except BaseException:
-            os.unlink(scratch)
-            raise
+        with written_whole(target, mode=mode) as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise OutputError(

@@ -10,7 +10,9 @@ rest on the judgements alone. The number of true links L takes some help of the 
 - *Where none can be.* True pairs may be so unlike that they are never shown. They are taken to be
   anything from none to `_NEAR` for each link found missing among candidates, and to `_FAR` for each
   found as the best pair of a record: the more the run missed where it could be checked, the more is
-  allowed for where it could not. The lower end of the interval of L does without them.
+  allowed for where it could not. The lower end of the interval of L does without them. The upper
+  end goes by all links that may be missing where pairs were judged: that nothing was found does not
+  say that nothing is hidden. How many there are for each of them is an assumption all the same.
 """
 
 from __future__ import annotations
@@ -160,7 +162,8 @@ class SampleEvaluation:
 
     def _assumption(self) -> str:
         totals = self.quality.totals
-        share = totals.beyond.value / totals.links.value if totals.links.value else 0.0
+        share = totals.beyond.value / max(totals.links.value, 1.0)
+        most = totals.beyond.upper / max(totals.links.upper, 1.0)
         unseen = (
             ""
             if any(s.stratum.name == BEST for s in self.strata)
@@ -168,8 +171,9 @@ class SampleEvaluation:
         )
         return (
             "True links, recall of all and people rest on an assumption: there are links in pairs "
-            f"never shown, for each link found missing up to {_NEAR}, and up to {_FAR} if it was "
-            f"the best of its record. They are {share:.0%} of the true links here.{unseen}"
+            f"never shown, for each link that may be missing up to {_NEAR}, and up to {_FAR} if it "
+            f"is the best of its record. They are {share:.0%} of the true links here, and up to "
+            f"{most:.0%} at the upper end.{unseen}"
         )
 
 
@@ -329,14 +333,19 @@ def _totals(
     strata: Sequence[JudgedStratum], records: tuple[int, int] | None, rng: np.random.Generator
 ) -> Totals:
     """All links, those never shown too; see the module."""
-    low, middle, high = (_links(strata, prior, _HELP, rng) for prior in (_LOW, _MIDDLE, _HIGH))
+    three = [_links(strata, prior, _HELP, rng) for prior in (_LOW, _MIDDLE, _HIGH)]
+    low, middle, high = three
     room = math.inf if records is None else min(records)
-    # None at the lower end; at the upper, by what was found, not by what its prior allows for.
+    # None at the lower end. At the upper, by what its prior allows for: that nothing was found
+    # does not say that nothing is hidden.
     part = (np.zeros(_DRAWS), rng.random(_DRAWS), rng.random(_DRAWS))
-    beyond = [np.floor(u * (x[2] + 1)) for u, x in zip(part, (low, middle, low), strict=True)]
+    beyond = [
+        np.minimum(np.floor(u * (most + 1)), np.maximum(room - true - missed, 0))
+        for u, (true, missed, most) in zip(part, three, strict=True)
+    ]
     links = [
-        np.minimum(true + missed + more, room)
-        for (true, missed, _), more in zip((low, middle, high), beyond, strict=True)
+        np.minimum(true + missed, room) + more
+        for (true, missed, _), more in zip(three, beyond, strict=True)
     ]
     recall = [
         _ratios(true, true + missed + more)

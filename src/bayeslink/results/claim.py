@@ -11,6 +11,7 @@ import ctypes
 import errno
 import json
 import os
+import re
 import shutil
 import sys
 import threading
@@ -30,6 +31,7 @@ _KNOWN = {"run.json", "link.toml", "links.csv"} | {
     for name in ("links", "pairs", "draws", "link_draws", "parameters", "reach", "labels")
 }
 REPORT = "report.html"  # which goes with its run
+_JUDGED = {FILE + end for end in ("", "-journal", "-wal", "-shm")}  # with SQLite's own files
 _SWAP = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
 
 
@@ -108,10 +110,18 @@ def replacing(directory: str | Path, *, force: bool, shared: bool = False) -> It
 def check_target(target: Path, *, force: bool) -> None:
     """Refuse a directory that is in use, or with `force` one that no run has written."""
     try:
-        if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        if not target.exists():
             return
+        mounted, empty = _mounted(target), target.is_dir() and not any(target.iterdir())
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise cannot_write(target, error) from None
+    if mounted:
+        raise OutputError(
+            f"{target} is a mount point, or has one in it, so it cannot be replaced in one step. "
+            f"Nothing was written. Choose a new folder, such as {target / 'run'}."
+        )
+    if empty:
+        return
     if not force:
         raise OutputError(
             f"{target} exists. Nothing was written. Choose another output directory, "
@@ -122,6 +132,21 @@ def check_target(target: Path, *, force: bool) -> None:
             f"{target} exists and is not a bayeslink run directory. Nothing was written. "
             "Choose another output directory."
         )
+
+
+def _mounted(target: Path) -> bool:
+    """Whether another file system is mounted there or below; `ismount` misses bind mounts."""
+    if os.path.ismount(target):
+        return True
+    try:
+        lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    except OSError:  # not Linux
+        return False
+    for line in lines:
+        place = re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8)]), line.split()[4])
+        if Path(os.fsdecode(place)).is_relative_to(target):
+            return True
+    return False
 
 
 def refuse_inputs(target: Path, inputs: Iterable[Any]) -> None:
@@ -278,8 +303,8 @@ def _put_in_place(new: Path, held: Claim, force: bool) -> None:
 def _of_others(folder: Path) -> list[Path]:
     """What is in a run directory and no run has written."""
     told = _summary(folder).get("files")
-    ours = {*(told if isinstance(told, dict | list) else _KNOWN), "run.json", REPORT}
-    return [p for p in folder.iterdir() if p.name not in ours and not p.name.startswith(FILE)]
+    ours = {*(told if isinstance(told, dict | list) else _KNOWN), "run.json", REPORT, *_JUDGED}
+    return [path for path in folder.iterdir() if path.name not in ours]
 
 
 def _share(path: Path, new: Path) -> None:

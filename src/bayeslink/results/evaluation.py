@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bayeslink.data.id_pairs import SIDES, TEXT, id_pairs
+from bayeslink.data.id_pairs import SIDES, TEXT
 from bayeslink.errors import SettingsError
+from bayeslink.results.pair_files import pairs_of
 from bayeslink.shown import html_table
 
 
@@ -84,10 +85,10 @@ def evaluate(
     Parameters
     ----------
     links, truth, candidates
-        Pairs of ids: a pandas, polars or Arrow table with columns `id_a` and `id_b`, or rows of
-        two. Ids are compared as text, a pair given twice counts once. If `links` has a column
-        `decision`, only its rows that say "link" count. `candidates` are the pairs left after
-        (post-hoc) blocking.
+        Pairs of ids: a pandas, polars or Arrow table with columns `id_a` and `id_b`, the path of
+        a file with these, rows of two, a `Run` or a run directory. Ids are compared as text, a
+        pair given twice counts once. If `links` has a column `decision`, only its rows that say
+        "link" count. `candidates` are the pairs left after (post-hoc) blocking.
     n_pairs
         Pairs in scope before blocking, n_A × n_B if there is no blocking key.
 
@@ -95,9 +96,9 @@ def evaluate(
     -------
     Evaluation
     """
-    tables = [id_pairs(links, "links"), id_pairs(truth, "truth")]
+    tables = [pairs_of(links, "links"), pairs_of(truth, "truth")]
     if candidates is not None:
-        tables.append(id_pairs(candidates, "candidates"))
+        tables.append(pairs_of(candidates, "candidates"))
     linked, true, *rest = _distinct_codes(tables)
     n_links, n_true = len(linked), len(true)
     hits = _n_common(linked, true)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from bayeslink.data.cell_texts import as_text, from_pandas
 from bayeslink.data.records import ReadOptions
 from bayeslink.data.whole import whole_tables
-from bayeslink.errors import InputError, SettingsError
+from bayeslink.errors import ChangedInputError, SettingsError
 from bayeslink.pairs.source import Floats, Ints
 from bayeslink.pairs.tables import in_kind
 from bayeslink.results.row_files import RowFile, RowWriter, writing
@@ -34,6 +34,9 @@ class Input:
     id: str | None  # the id column; None: rows are numbered
     ids: pa.Array  # of the records that the run saw, by row
     side: str
+    label: str  # how messages call it
+    kind: str
+    sha256: str | None  # at the first reading; None of a table or a database over a network
 
     @property
     def n(self) -> int:
@@ -41,7 +44,7 @@ class Input:
 
     @property
     def where(self) -> str:
-        return f"input {self.side}"
+        return f"input {self.side}, {self.label}"
 
     def tables(self) -> Iterator[tuple[Ints, pa.Table]]:
         """All records, some at a time, each with its row in the run; refused if others are there.
@@ -49,7 +52,7 @@ class Input:
         A database may give its rows in another order each time, so ids tell which is which.
         """
         n = 0
-        for table in whole_tables(self.source, self.needed, self.options, self.where):
+        for table in whole_tables(self.source, self.needed, self.options, self.where, self.sha256):
             rows = np.arange(n, n + len(table))
             if self.id is not None:
                 texts = as_text(table[self.id], self.id, self.where)
@@ -86,9 +89,9 @@ class Input:
             from_pandas(frame[self.id], self.id, self.where), self.id, self.where
         ).equals(self.ids)
 
-    def _changed(self) -> InputError:
-        return InputError(
-            f"{self.where} no longer holds the {self.n:,} records that were linked. Give it as it "
+    def _changed(self) -> ChangedInputError:
+        return ChangedInputError(
+            f"{self.where}, no longer holds the {self.n:,} records that were linked. Give it as it "
             "was, or link again."
         )
 

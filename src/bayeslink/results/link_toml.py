@@ -24,6 +24,7 @@ import tomlkit
 from bayeslink.comparing.fields import GIVEN, Field
 from bayeslink.errors import InputError, OutputError, SettingsError
 from bayeslink.plain import plain
+from bayeslink.private import written_whole
 from bayeslink.settings import TYPE_NAMES, LinkSettings, keys
 
 # key -> the types it takes
@@ -91,8 +92,8 @@ def _exists(path: Path) -> OutputError:
 def write_new(path: Path, text: str, *, force: bool) -> None:
     """Write a link.toml, over one that is there only if told so."""
     try:
-        with path.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(text)
+        with written_whole(path, new=not force) as file:
+            file.write(text.encode())
     except FileExistsError:
         raise _exists(path) from None
     except (OSError, ValueError) as error:

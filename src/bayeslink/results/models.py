@@ -15,10 +15,11 @@ import numpy as np
 
 from bayeslink import __version__
 from bayeslink.comparing.fields import GIVEN, Field
+from bayeslink.data.records import DEFAULTS, ReadOptions
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.inference.structure import INDEPENDENT
 from bayeslink.pairs.source import Floats
-from bayeslink.results.checked import NotAsWrittenError, listed, record, share, text
+from bayeslink.results.checked import NotAsWrittenError, either, listed, maybe, record, share, text
 from bayeslink.results.settings import fields_from as made_from
 from bayeslink.results.structure_data import structure_data
 
@@ -28,14 +29,16 @@ if TYPE_CHECKING:
 FILE = "model.json"
 _FIXED = 1e9  # pairs that hold m and u where they are
 _BY_LEVEL = ("m_prior", "links_at_level", "m", "u")
+_ID = maybe(either(text, listed(maybe(text), 2)))
 _MODEL = record(
+    {"id": _ID, "missing": listed(listed(text), 2)},
     fields=listed(
         record(
             settings=record({"compare": text, "name": text}, column=text),
             levels=listed(text),
             **dict.fromkeys(_BY_LEVEL, listed(share)),
         )
-    )
+    ),
 )
 
 
@@ -46,7 +49,7 @@ def model_of(run: Run) -> dict[str, Any]:
     expected at each level. Not knowing the links for certain makes it a mixture of such, for which
     the one with the mean counts stands.
     """
-    counts, parameters = _expected_counts(run), run.parameters
+    counts, parameters, named = _expected_counts(run), run.parameters, run.settings["id"]
     told = {f.name: f for f in run.settings["fields"]}
     fields = []
     for j, f in enumerate(run.pairs.fields):
@@ -64,6 +67,8 @@ def model_of(run: Run) -> dict[str, Any]:
     return {
         "bayeslink": __version__,
         "links": float(counts.sum(1).max(initial=0)),
+        "id": list(named) if isinstance(named, tuple) else named,
+        "missing": [list(read.missing) for read in run.settings["read"]],
         "fields": fields,
         "structure": structure_data(run.fit.structure, parameters, run.pairs.fields),
     }
@@ -78,20 +83,32 @@ def settled_of(field: Field) -> dict[str, Any]:
         told["relative"] = bool(field.options["relative"])
     if field.kind == "date":
         told["one_digit"] = bool(field.options["one_digit"])
+    if "alike" in field.options:
+        told |= {"alike": list(field.options["alike"]), "codes": bool(field.options["codes"])}
     return told
 
 
 def _left_open(field: Field) -> bool:
-    """Whether levels follow from the data."""
-    return bool(field.options.get("settle") or field.options.get("bands") == "auto")
+    """Whether levels follow from the data, or from priors by their labels."""
+    options = field.options
+    by_label = any(isinstance(options.get(which), Mapping) for which in ("m_prior", "u_prior"))
+    return bool(options.get("settle") or options.get("join") or by_label) or (
+        options.get("bands") == "auto"
+    )
 
 
 def _pinned(asked: Field, settled: Field) -> dict[str, Any]:
+    """The settings of a field that fix all that the data told."""
     settings = dict(asked.settings)
-    if _left_open(asked):
-        settings |= settled_of(settled)
-        if not settings["bands"]:
-            del settings["bands"]
+    if not _left_open(asked):
+        return settings
+    told = settled_of(settled)
+    alike, codes = told.pop("alike", ()), told.pop("codes", False)
+    settings |= told
+    if alike:
+        settings["cuts"] = alike
+    if asked.kind == "text":
+        settings["codes"] = codes
     return settings
 
 
@@ -129,7 +146,7 @@ def fields_from(
             "m and u can be held fixed (strength=inf) with structure='independent' only: dependent "
             "fields learn how many fields of a link are wrong from the links themselves."
         )
-    learned = {entry["settings"]["column"]: entry for entry in _read(model)["fields"]}
+    learned = {entry["settings"]["column"]: entry for entry in read_model(model)["fields"]}
     by_name = {entry["settings"].get("name", column): entry for column, entry in learned.items()}
     if not fields:
         fields = [_field(entry) for entry in by_name.values()]
@@ -151,29 +168,40 @@ def _field(entry: Mapping[str, Any]) -> Field:
 
 
 def _with_prior(field: Field, entry: Mapping[str, Any], strength: float) -> Field:
-    """Priors by level, told by its label: a run may have had levels for swapped names besides."""
+    """Priors by level, told by its label."""
     if _left_open(field):
         return _with_prior_by_label(field, entry, strength)
     place = {label: k for k, label in enumerate(entry["levels"])}
+    _refuse_others(field, entry["settings"], ("bands",))
     if lacking := [label for label in field.labels if label not in place]:
         raise SettingsError(
             f"the model has no level {lacking[0]!r} of the field {field.name!r}. Give it the "
             "cuts and bands that it had."
         )
+    _refuse_others(field, entry["settings"], ("cuts",))
     at = [place[label] for label in field.labels]
     m, u, seen = (np.array(entry[key])[at] for key in ("m", "u", "links_at_level"))
     if math.isinf(strength):
         return _priors(field, _FIXED * m / m.sum(), _FIXED * 1e6 * u / u.sum())
-    return _priors(field, np.array(field.m_prior) + strength * seen, np.array(field.u_prior))
+    found = _priors(field, np.array(field.m_prior) + strength * seen, np.array(field.u_prior))
+    more = place.keys() - {*field.labels}  # of names that were swapped
+    if not more or not strength:
+        return found
+    by_label = dict(zip(field.labels, found.m_prior, strict=True))
+    for k in (place[label] for label in more):
+        by_label[entry["levels"][k]] = entry["m_prior"][k] + strength * entry["links_at_level"][k]
+    options, settings = ({**told, "m_prior": by_label} for told in (found.options, found.settings))
+    return replace(found, options=options, settings=settings)
 
 
 def _with_prior_by_label(field: Field, entry: Mapping[str, Any], strength: float) -> Field:
     """As `_with_prior` where levels follow from the data: they are to be those of the model."""
+    _refuse_others(field, entry["settings"], ("compare", "cuts", "bands"))
     if strength == 0:
         return field
     settings = {k: v for k, v in field.settings.items() if k != "bands" or v != "auto"}
-    fixed = ("cuts", "relative", "one_digit", "bands")
-    settings |= {k: v for k, v in entry["settings"].items() if k in fixed}
+    fixed = ("cuts", "relative", "one_digit", "bands", "codes")
+    settings |= {"bands": [], **{k: v for k, v in entry["settings"].items() if k in fixed}}
     m, u, seen, own = (np.array(entry[k]) for k in ("m", "u", "links_at_level", "m_prior"))
     prior = own + strength * seen if math.isfinite(strength) else _FIXED * m
     settings["m_prior"] = dict(zip(entry["levels"], prior.tolist(), strict=True))
@@ -184,13 +212,45 @@ def _with_prior_by_label(field: Field, entry: Mapping[str, Any], strength: float
     return made
 
 
+def _refuse_others(field: Field, learned: Mapping[str, Any], keys: Sequence[str]) -> None:
+    """Refuse a comparison, cuts or bands that were given and are not those of the model."""
+    for key in keys:
+        given = field.settings.get(key, "auto")
+        known = learned.get(key, "exact" if key == "compare" else [])
+        if given not in ("auto", known):
+            raise SettingsError(
+                f"the model has other levels of the field {field.name!r}: its {key} is {known!r}, "
+                f"not {given!r}. Give it the {key} that it had, or leave the fields out to have "
+                "those of the model."
+            )
+
+
 def _priors(field: Field, m: Floats, u: Floats) -> Field:
     given = {"m_prior": tuple(m.tolist()), "u_prior": tuple(u.tolist())}
     settings = {**field.settings, **{key: list(value) for key, value in given.items()}}
     return replace(field, m_prior=given["m_prior"], u_prior=given["u_prior"], settings=settings)
 
 
-def _read(model: Any) -> Mapping[str, Any]:
+def id_as_learned(model: Mapping[str, Any], otherwise: Any) -> Any:
+    """The id columns that the files of a model had, if it says so."""
+    found = model.get("id", otherwise)
+    return tuple(found) if isinstance(found, list) else found
+
+
+def read_as_learned(
+    model: Mapping[str, Any], read: tuple[ReadOptions, ReadOptions]
+) -> tuple[ReadOptions, ReadOptions]:
+    """Missing words as the files of a model had them, where none are given."""
+    words = model.get("missing", ((), ()))
+    a, b = (
+        replace(options, missing=own) if options.missing == DEFAULTS.missing else options
+        for options, own in zip(read, words, strict=True)
+    )
+    return a, b
+
+
+def read_model(model: Any) -> Mapping[str, Any]:
+    """What model.json holds: of a `Run`, a run directory or the file, checked."""
     if hasattr(model, "settings") and hasattr(model, "pairs"):
         return model_of(model)
     if isinstance(model, str | os.PathLike):

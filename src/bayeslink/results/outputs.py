@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bayeslink.data.databases import LOGS, file_sha256
+from bayeslink.data.checksums import LOGS, checksum, require_same
 from bayeslink.data.places import is_path
-from bayeslink.errors import InputError, OutputError, SettingsError
-from bayeslink.private import mode_within
+from bayeslink.errors import ChangedInputError, InputError, OutputError, SettingsError
+from bayeslink.private import written_whole
 from bayeslink.results import spark_tables
 from bayeslink.results.joined import Input, LinkedRows, write_joined, write_linked
 from bayeslink.results.row_files import RowWriter
@@ -37,8 +37,8 @@ def inputs_of(run: Run, sides: Sequence[int] = (0, 1)) -> list[Input]:
         )
     if run.stored is not None:
         for side in sides:
-            _require_the_same(run, side)
-    settings, found = run.settings, []
+            _require_there(run, side)
+    settings, described, found = run.settings, run.pairs.describe().inputs, []
     ids = settings["id"] if isinstance(settings["id"], tuple | list) else (settings["id"],) * 2
     blocks = [(names,) * 2 if isinstance(names, str) else names for names in settings["block"]]
     for side in sides:
@@ -47,7 +47,7 @@ def inputs_of(run: Run, sides: Sequence[int] = (0, 1)) -> list[Input]:
         needed = dict.fromkeys([ids[side], *columns, *(names[side] for names in blocks)])
         if is_path(source):
             source = os.path.join(settings["started_in"], source)
-        n = (run.pairs.n_a, run.pairs.n_b)[side]
+        n, given = (run.pairs.n_a, run.pairs.n_b)[side], described[side]
         found.append(
             Input(
                 source=source,
@@ -56,29 +56,25 @@ def inputs_of(run: Run, sides: Sequence[int] = (0, 1)) -> list[Input]:
                 id=ids[side],
                 ids=run.pairs.ids(side, np.arange(n, dtype=np.int32)),
                 side="AB"[side],
+                label=given["label"],
+                kind=given["kind"],
+                sha256=None if given["kind"] == "spark" else given["sha256"],
             )
         )
     return found
 
 
-def _require_the_same(run: Run, side: int) -> None:
-    """Refuse what is not the input that a run, opened from its directory, was made from."""
+def _require_there(run: Run, side: int) -> None:
+    """Refuse an input that a run, opened from its directory, does not have."""
     source = run.sources and run.sources[side]
-    name, given = "ab"[side], run.pairs.describe().inputs[side]
+    name = "ab"[side]
     give = f"Give it: --{name} (open_run(…, {name}=…))."
     if source is None:
         raise InputError(
             f"input {name.upper()} of this run came from Python and is not in its directory. {give}"
         )
-    if not is_path(source):
-        return
-    if not os.path.exists(source):
+    if is_path(source) and not os.path.exists(source):
         raise InputError(f"input {name.upper()} of this run is not at {source}. {give}")
-    known = given["sha256"] is not None and os.path.isfile(source)
-    if known and file_sha256(Path(source), given["kind"]) != given["sha256"]:
-        raise InputError(
-            f"input {name.upper()} of this run has changed since. Give it as it was, or link again."
-        )
 
 
 def linked_rows(run: Run) -> LinkedRows:
@@ -112,18 +108,13 @@ def write_join(
         raise OutputError(f"{path} exists. Choose another name, or say --force to replace it.")
     inputs = inputs_of(run)
     versions = [linked_rows(run)] if draws is None else drawn_rows(run, draws)
-    scratch = path.with_name(f".{path.stem}.partial{path.suffix}")
     try:
-        with closing(RowWriter(scratch)) as target:
+        with written_whole(path) as file, closing(RowWriter(file, path.suffix)) as target:
             rows = write_joined(inputs, versions, how, target, numbered=draws is not None)
-        scratch.chmod(mode_within(path.parent))
-        scratch.replace(path)
     except OSError as error:
         raise OutputError(
             f"cannot write {path}: {error.strerror}. Check the permissions and the space left."
         ) from None
-    finally:
-        scratch.unlink(missing_ok=True)
     return rows
 
 
@@ -140,6 +131,7 @@ def write_inputs(run: Run, folder: Path) -> dict[str, str]:
             for end in LOGS.values():
                 if os.path.isfile(f"{given.source}{end}"):
                     shutil.copyfile(f"{given.source}{end}", folder / f"{names[key]}{end}")
+            require_same(checksum(folder / names[key], given.kind), given.sha256, given.where)
             continue
         names[key] = f"input_{key}.parquet"
         with (folder / names[key]).open("wb") as file:
@@ -149,6 +141,8 @@ def write_inputs(run: Run, folder: Path) -> dict[str, str]:
 
 def write_outputs(run: Run, folder: Path, where: bool | str = True) -> list[str]:
     """Write the linked file and its like; where the inputs are gone, say so and leave them out.
+
+    Inputs that are there and not what they were are an error.
 
     Those of Spark are written by its executors, to the place that `where` is.
     """
@@ -160,6 +154,8 @@ def write_outputs(run: Run, folder: Path, where: bool | str = True) -> list[str]
         return []
     try:
         write_linked(inputs_of(run), linked_rows(run), folder)
+    except ChangedInputError:
+        raise
     except InputError as error:
         for name in _FILES:
             for end in (".csv", ".parquet"):

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bayeslink import __version__
 from bayeslink.errors import InputError
 from bayeslink.pairs.tables import with_text_ids
+from bayeslink.results import tables
 from bayeslink.results.checked import (
     NotAsWrittenError,
     either,
@@ -61,7 +61,11 @@ _STRUCTURE = record(
 _FIT = record(
     fits=flag,
     warnings=listed(text),
-    wrong_fields=listed(record(wrong=whole, observed=share, expected=share)),
+    bands=listed(
+        record(
+            low=number, high=maybe(number), observed=whole, from_nonlinks=share, from_links=share
+        )
+    ),
     together=listed(
         record(fields=listed(whole, 2), observed=share, expected=share, independent=share)
     ),
@@ -164,10 +168,30 @@ def read_table(directory: Path, name: str) -> pa.Table:
         raise _cannot_read(path, "it is not as the run wrote it")
     try:
         table = with_text_ids(table)
-        _check_table(table, name, summary)
+        tables.check(table, name, _extent(directory, name, summary))
     except NotAsWrittenError as error:
         raise _not_as_written(path, str(error), summary) from None
     return table
+
+
+def _extent(directory: Path, name: str, summary: Mapping[str, Any]) -> tables.Extent:
+    """What the tables of the run can hold, by run.json and by the table that another refers to."""
+    return tables.Extent(
+        levels={f["name"]: len(f["levels"]) for f in summary["fields"]},
+        blocks=summary.get("blocks", 0),
+        chains=summary.get("chains", 0),
+        draws=summary.get("draws", 0),
+        followed=tuple(one["name"] for one in summary["diagnostics"]),
+        pairs=_rows_of(directory, "pairs") if name == "link_draws" else 0,
+    )
+
+
+def _rows_of(directory: Path, name: str) -> int:
+    """The number of rows of a table."""
+    try:
+        return int(pq.read_metadata(pa.BufferReader(table_bytes(directory, name))).num_rows)
+    except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
+        raise _cannot_read(Path(directory) / f"{name}.parquet", _reason(error)) from None
 
 
 def table_bytes(directory: Path, name: str) -> bytes:
@@ -239,98 +263,6 @@ def _check_fields(summary: Mapping[str, Any]) -> None:
     for where, held in holds.items():
         if not held:
             raise NotAsWrittenError(where)
-
-
-# --- tables -----------------------------------------------------------------------------------
-
-
-def _check_table(table: pa.Table, name: str, summary: Mapping[str, Any]) -> None:
-    n_levels = {f["name"]: len(f["levels"]) for f in summary["fields"]}
-    if name in ("links", "pairs", "reach"):
-        for side in ("id_a", "id_b"):
-            _text(table, side)
-        _number(table, "link_probability", 0, 1, nulls=name == "links" and "chains" not in summary)
-        _number(table, "match_weight")
-        for field, n in n_levels.items():
-            _number(table, f"gamma_{field}", 0, n, whole=True)
-    if name == "links":
-        _text(table, "decision", {"link", "review"})
-    elif name in ("pairs", "reach"):
-        _number(table, "mc_error", 0)
-        _number(table, "block", 0, summary["blocks"] - 1, whole=True, nulls=True)
-    if name == "reach" and not (table.schema.metadata or {}).get(b"records", b"").isdigit():
-        raise NotAsWrittenError("the number of records")
-    if name == "parameters":
-        _check_parameters(table, n_levels)
-    if name == "draws":
-        _check_draws(table, summary)
-    if name == "link_draws":
-        most = {"pair": summary["candidates"], "chain": summary["chains"]}
-        for column in ("pair", "chain", "first", "last"):
-            high = most.get(column, summary["draws"]) - 1
-            _number(table, column, 0, high, whole=True)
-        if pc.any(pc.greater(table["first"], table["last"])).as_py():
-            raise NotAsWrittenError("column first")
-
-
-def _check_parameters(table: pa.Table, n_levels: Mapping[str, int]) -> None:
-    for column in ("field", "label"):
-        _text(table, column)
-    _number(table, "level", 1, whole=True)
-    for column in ("m", "u"):
-        _number(table, column, 0, 1)
-        for end in ("lower", "upper"):
-            _number(table, f"{column}_{end}", nulls=True)
-    _number(table, "match_weight")
-    rows = zip(table["field"].to_pylist(), table["level"].to_pylist(), strict=True)
-    if [*rows] != [(name, level + 1) for name, n in n_levels.items() for level in range(n)]:
-        raise NotAsWrittenError("fields and levels")
-
-
-def _check_draws(table: pa.Table, summary: Mapping[str, Any]) -> None:
-    if len(table) != summary["chains"] * summary["draws"]:
-        raise NotAsWrittenError("the number of draws")
-    for column in ("chain", "draw", "links"):
-        _number(table, column, 0, whole=True)
-    for one in summary["diagnostics"]:
-        _number(table, one["name"])
-
-
-def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
-    if table.column_names.count(name) != 1:
-        raise NotAsWrittenError(f"column {name}")
-    return table[name]
-
-
-def _text(table: pa.Table, name: str, allowed: set[str] | None = None) -> None:
-    column = _column(table, name)
-    kind = column.type
-    holds = (pa.types.is_string(kind) or pa.types.is_large_string(kind)) and not column.null_count
-    if not holds or (allowed is not None and not {*column.unique().to_pylist()} <= allowed):
-        raise NotAsWrittenError(f"column {name}")
-
-
-def _number(
-    table: pa.Table,
-    name: str,
-    low: float | None = None,
-    high: float | None = None,
-    *,
-    whole: bool = False,
-    nulls: bool = False,
-) -> None:
-    column = _column(table, name)
-    kind = column.type
-    holds = pa.types.is_integer(kind) or (pa.types.is_floating(kind) and not whole)
-    holds = holds and (nulls or not column.null_count)
-    if holds and column.null_count < len(column):
-        ends = pc.min_max(column).as_py()
-        holds = ends["min"] == ends["min"] and (low is None or ends["min"] >= low - 1e-9)
-        holds = holds and (high is None or ends["max"] <= high + 1e-9)
-        if pa.types.is_floating(kind):
-            holds = holds and not pc.any(pc.is_nan(column)).as_py()
-    if not holds:
-        raise NotAsWrittenError(f"column {name}")
 
 
 # --- refusals ---------------------------------------------------------------------------------

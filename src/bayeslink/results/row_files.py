@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import mmap
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from bayeslink.data.cell_texts import as_json
 from bayeslink.data.spreadsheets import safe_for_spreadsheets
 from bayeslink.distinct import distinct
 from bayeslink.pairs.source import Ints
@@ -75,28 +75,23 @@ class RowFile:
 class RowWriter:
     """A file in some format, written a table at a time."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file: Any = None
+    def __init__(self, file: IO[bytes], suffix: str) -> None:
+        self._file, self._csv = file, suffix == ".csv"
         self._writer: Any = None
 
     def write(self, table: pa.Table) -> None:
-        csv = self.path.suffix == ".csv"
-        table = safe_for_spreadsheets(_plain(table)) if csv else table
+        table = safe_for_spreadsheets(_plain(table)) if self._csv else table
         if self._writer is None:
-            # Arrow takes only UTF-8 paths; Python opens any.
-            self._file = open(self.path, "wb", opener=opened)  # noqa: SIM115 - closed below
             self._writer = (
                 pyarrow.csv.CSVWriter(self._file, table.schema)
-                if csv
+                if self._csv
                 else pq.ParquetWriter(self._file, table.schema, compression="zstd")
             )
-        self._writer.write_table(table.cast(self._writer.schema) if not csv else table)
+        self._writer.write_table(table if self._csv else table.cast(self._writer.schema))
 
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
-            self._file.close()
 
 
 class _Both:
@@ -114,9 +109,12 @@ class _Both:
 def writing(stem: Path) -> Iterator[_Both]:
     """Write `stem`.csv and `stem`.parquet."""
     with ExitStack() as stack:
-        writers = [RowWriter(stem.with_name(stem.name + end)) for end in (".csv", ".parquet")]
-        for writer in writers:
-            stack.callback(writer.close)
+        writers = []
+        for end in (".csv", ".parquet"):
+            # Arrow takes only UTF-8 paths; Python opens any.
+            path = stem.with_name(stem.name + end)
+            file = stack.enter_context(open(path, "wb", opener=opened))
+            writers.append(stack.enter_context(closing(RowWriter(file, end))))
         yield _Both(writers)
 
 
@@ -129,10 +127,12 @@ def _plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return pc.cast(column, kind.value_type)
-    if pa.types.is_string_view(kind):
-        return column.cast(pa.large_string())
-    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        cells = (cell.as_py() for cell in column)
-        texts = [None if x is None else json.dumps(x, default=str) for x in cells]
-        return pa.chunked_array([pa.array(texts, pa.large_string())])
-    return column
+    return as_json(column) if any(is_kind(kind) for is_kind in _NOT_IN_CSV) else column
+
+
+_NOT_IN_CSV = (
+    pa.types.is_nested,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+)

@@ -24,7 +24,7 @@ from bayeslink.inference.assignment import Assignment
 from bayeslink.inference.decisions import Decision
 from bayeslink.inference.dependence import Dependence, Together, Tree
 from bayeslink.inference.error_counts import ErrorLaw, ErrorPriors
-from bayeslink.inference.fit_checks import FitChecks, WrongFields
+from bayeslink.inference.fit_checks import FitChecks
 from bayeslink.inference.model import Parameters, Priors
 from bayeslink.inference.penalized import Mode, PenalizedFit
 from bayeslink.inference.posterior import Posterior
@@ -32,16 +32,17 @@ from bayeslink.inference.posthoc import Blocks
 from bayeslink.inference.priors import Overlap, Penalty
 from bayeslink.inference.rivals import Rivals
 from bayeslink.inference.structure import Dependent, Structure
+from bayeslink.inference.weight_bands import Band
 from bayeslink.pairs.source import LevelCounts, Pairs, PairSource, Scope
 
 FILE = "state.npz"
-_VERSION = 2
+_VERSION = 3
 _CLASSES: dict[str, type[Any]] = {
     cls.__name__: cls
     for cls in (
-        Assignment, Blocks, Decision, Dependence, Dependent, ErrorLaw, ErrorPriors,
+        Assignment, Band, Blocks, Decision, Dependence, Dependent, ErrorLaw, ErrorPriors,
         FitChecks, LevelCounts, Mode, Overlap, Pairs, Parameters, Penalty, PenalizedFit, Posterior,
-        Priors, Rivals, Scope, Structure, Together, Tree, WrongFields,
+        Priors, Rivals, Scope, Structure, Together, Tree,
     )
 }  # fmt: skip
 # Of a posterior, what draws.parquet, link_draws.parquet and run.json hold.

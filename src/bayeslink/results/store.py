@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 import tempfile
@@ -17,19 +16,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
-from scipy import sparse
 
 from bayeslink.comparing.fields import GIVEN, Field, custom, given_levels
+from bayeslink.data.checksums import require_unchanged
 from bayeslink.data.records import Records, read_records
 from bayeslink.data.spreadsheets import safe_for_spreadsheets
+from bayeslink.engines.compare import compare
 from bayeslink.errors import InputError
 from bayeslink.inference.structure import DEPENDENT
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import LABELS
-from bayeslink.pairs.source import fields_seen
+from bayeslink.pairs.source import Ints, PairSource
 from bayeslink.pairs.tables import with_own_ids
 from bayeslink.results import link_toml
 from bayeslink.results.claim import claim, replacing
@@ -41,9 +40,9 @@ from bayeslink.results.reading import digest_of
 from bayeslink.results.settings import link_arguments
 from bayeslink.results.state import FILE as STATE
 from bayeslink.results.state import write_state
+from bayeslink.results.tables import draw_table, link_draw_table, parameter_table
 
 if TYPE_CHECKING:
-    from bayeslink.inference.posterior import Posterior
     from bayeslink.linking.run import Run
 
 _LIBRARIES = ("bayeslink", "numpy", "scipy", "numba", "rapidfuzz", "pyarrow")
@@ -102,78 +101,6 @@ def save_run(
             stack.enter_context(judgements.carried_to(folder / FILE))
 
 
-def parameter_table(run: Run) -> pa.Table:
-    """m, u and the weight in bits of each level of each field; intervals where there are draws."""
-    parameters, post, seen = run.parameters, run.posterior, fields_seen(run.pairs)
-    bounds = np.full((2, 2, *parameters.m.shape), np.nan)  # of m and u: lower, upper
-    if post is not None:
-        bounds = np.array([np.quantile(x, (0.025, 0.975), axis=(0, 1)) for x in (post.m, post.u)])
-    rows: list[dict[str, Any]] = []
-    for j, field in enumerate(run.pairs.fields):
-        for level, label in enumerate(field.labels, 1):
-            u = float(parameters.u[j, level])
-            m = float(parameters.m[j, level]) if seen[j] else u  # priors alone tell nothing
-            row = {"field": field.name, "level": level, "label": label, "m": m, "u": u}
-            row["match_weight"] = math.log2(m) - math.log2(u)
-            of_both = bounds[:, :, j, level] if seen[j] else bounds[[1, 1], :, j, level]
-            for name, (lower, upper) in zip("mu", of_both, strict=True):
-                row[f"{name}_lower"] = None if math.isnan(lower) else float(lower)
-                row[f"{name}_upper"] = None if math.isnan(upper) else float(upper)
-            rows.append(row)
-    return pa.Table.from_pylist(rows, schema=_PARAMETERS)
-
-
-_PARAMETERS = pa.schema(
-    [("field", pa.string()), ("level", pa.int64()), ("label", pa.string())]
-    + [
-        (name, pa.float64())
-        for name in ("m", "u", "match_weight", "m_lower", "m_upper", "u_lower", "u_upper")
-    ]
-)
-
-
-def draw_table(posterior: Posterior) -> pa.Table:
-    """One row a draw: the number of links, the log posterior, m and u."""
-    chains, draws = posterior.n_links.shape
-    return pa.table(
-        {
-            "chain": np.repeat(np.arange(chains, dtype=np.int32), draws),
-            "draw": np.tile(np.arange(draws, dtype=np.int32), chains),
-            **{name: values.ravel() for name, values in posterior.quantities().items()},
-        }
-    )
-
-
-def link_draw_table(posterior: Posterior) -> pa.Table:
-    """The draws of the links: for each pair, the runs of kept draws in which it is linked.
-
-    `pair` is the pair's row in pairs.parquet; `first` and `last` are draws of `chain`, numbered as
-    in draws.parquet. Where draws are thinned, the last of every `kept_every` is kept.
-    """
-    row_of = np.empty(posterior.blocks.n_candidates, np.int64)
-    row_of[posterior.by_probability()] = np.arange(len(row_of))
-    parts = []
-    for number, kept in enumerate(posterior.kept):
-        start = np.append(0, np.cumsum([len(k) for k in kept]))
-        rows = row_of[np.concatenate(kept)] if len(kept) else row_of[:0]
-        ones, shape = np.ones(len(rows), np.int8), (len(kept), len(row_of))
-        by_pair = sparse.csr_array((ones, rows, start), shape).tocsc()  # sorted by counting
-        pair = np.repeat(np.arange(len(row_of)), np.diff(by_pair.indptr))
-        state = by_pair.indices
-        new = np.ones(len(pair), bool)
-        new[1:] = (np.diff(pair) != 0) | (np.diff(state) != 1)
-        first = np.flatnonzero(new)
-        last = np.append(first, len(pair))[1:] - 1
-        parts.append((np.full(len(first), number), pair[first], state[first], state[last]))
-    chain, pair, first, last = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.lexsort((first, chain, pair))
-    step, draws = posterior.kept_every, posterior.n_links.shape[1]
-    first, last = (np.minimum((state + 1) * step, draws) - 1 for state in (first, last))
-    columns = [pair, chain, first, last]
-    names = ("pair", "chain", "first", "last")
-    return pa.table([pa.array(c[order].astype(np.int32)) for c in columns], names)
-
-
 def provenance(run: Run, remarks: Sequence[str] = ()) -> dict[str, Any]:
     """Software, settings, inputs and results: what it takes to repeat and to check the run."""
     described, counts = run.pairs.describe(), run.pairs.level_counts().counts
@@ -220,6 +147,7 @@ def state_of(run: Run) -> dict[str, Any]:
         "scope": pairs.scope,
         "ids": [pairs.ids(side, rows) for side, rows in enumerate(sides)],
         "tie_keys": pairs.tie_keys,
+        "copies": pairs.copies and [_told_copies(first) for first in pairs.copies],
         "counts": pairs.level_counts(),
         "kind": pairs.kind,
         "id_types": pairs.id_types,
@@ -233,6 +161,12 @@ def state_of(run: Run) -> dict[str, Any]:
         "checks": run.checks,
         "plan": None if run.plan is None else str(run.plan),
     }
+
+
+def _told_copies(first: Ints) -> tuple[Ints, Ints]:
+    """The rows that are copies of an earlier one, and which."""
+    rows = np.flatnonzero(first != np.arange(len(first)))
+    return rows, first[rows]
 
 
 def run_settings(directory: Path, a: Any = None, b: Any = None) -> dict[str, Any]:
@@ -278,13 +212,6 @@ def require_inputs(settings: Mapping[str, Any]) -> None:
             )
 
 
-def require_unchanged(now: Sequence[str | None], summary: Mapping[str, Any]) -> None:
-    """Refuse inputs with another checksum than the run's; tables of Python have none."""
-    then = [given["sha256"] for given in summary["inputs"]]
-    if any(x is not None and y is not None and x != y for x, y in zip(now, then, strict=True)):
-        raise InputError("an input file has changed since the run. Link the files again.")
-
-
 @contextmanager
 def comparison_settings(directory: Path, a: Any = None, b: Any = None) -> Iterator[dict[str, Any]]:
     """Arguments of `compare` that repeat a run's comparison, with other inputs if given."""
@@ -302,8 +229,10 @@ def comparison_settings(directory: Path, a: Any = None, b: Any = None) -> Iterat
         yield {**given, "read": tuple(reads), "swapped_names": swapped}
 
 
-def read_inputs(arguments: Mapping[str, Any], fields: Sequence[Field]) -> tuple[Records, Records]:
-    """Both files of a run once more, with the columns of these fields."""
+def read_inputs(
+    arguments: Mapping[str, Any], fields: Sequence[Field], summary: Mapping[str, Any]
+) -> tuple[Records, Records]:
+    """Both files of a run once more, with the columns of these fields; refused if they changed."""
     ids = arguments.get("id", "id")
     ids = ids if isinstance(ids, tuple) else (ids, ids)
     found = []
@@ -320,10 +249,15 @@ def read_inputs(arguments: Mapping[str, Any], fields: Sequence[Field]) -> tuple[
                     side="AB"[side],
                 )
             )
+    require_unchanged([records.sha256 for records in found], summary["inputs"])
     return found[0], found[1]
 
 
-def read_truth(path: Path) -> pa.Table:
-    """Known pairs, from a file with columns id_a and id_b."""
-    records = read_records(path, id=None, columns=["id_a", "id_b"])
-    return pa.table(records.columns)
+def compare_again(
+    directory: Path, summary: Mapping[str, Any], a: Any = None, b: Any = None
+) -> PairSource:
+    """The comparison of a run done again, with other inputs if given; refused if they changed."""
+    with comparison_settings(directory, a, b) as given:
+        found = compare(**given)
+    require_unchanged([each["sha256"] for each in found.describe().inputs], summary["inputs"])
+    return found

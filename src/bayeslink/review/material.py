@@ -124,8 +124,7 @@ def open_run(
         )
     arguments = _arguments(folder, a, b)
     fields, further = arguments["fields"], _further(arguments, show)
-    records = store.read_inputs(arguments, (*fields, *further))
-    _check_unchanged(records, summary)
+    records = store.read_inputs(arguments, (*fields, *further), summary)
     candidates = _with_reach(folder, reading.read_table(folder, "pairs"))
     parameters = reading.read_table(folder, "parameters")
     return Material(
@@ -167,17 +166,6 @@ def _further(arguments: Mapping[str, Any], show: Sequence[str]) -> list[Field]:
     names += [(a, b or a) for a, _, b in (text.partition("=") for text in show)]
     seen = {f.columns for f in arguments["fields"]}
     return [exact(a, columns=(a, b)) for a, b in dict.fromkeys(names) if ((a,), (b,)) not in seen]
-
-
-def _check_unchanged(records: Sequence[Records], summary: Mapping[str, Any]) -> None:
-    for side, now, then in zip("AB", records, summary["inputs"], strict=True):
-        if None not in (now.sha256, then["sha256"]) and now.sha256 != then["sha256"]:
-            raise InputError(
-                f"input {side}, {now.label}, has changed since the run: it had "
-                f"{then['records']:,} records and SHA-256 {str(then['sha256'])[:12]}…, now it has "
-                f"{len(now):,} and {str(now.sha256)[:12]}…. A judgement would be of other values "
-                "than were linked. Put the file back, or link again and review the new run."
-            )
 
 
 def _rows(ids: pa.ChunkedArray, records: Records) -> Ints:

@@ -145,7 +145,7 @@ def write_simulation(sim: Simulation, directory: Path, *, force: bool = False) -
         Replace an earlier simulation there. A directory that holds anything else is refused.
     """
     directory = Path(directory).resolve()
-    _check_directory(directory, force)
+    check_directory(directory, force=force)
     token = secrets.token_hex(4)
     fresh = directory.with_name(f".{directory.name}.{token}.new")
     old = directory.with_name(f".{directory.name}.{token}.old")
@@ -227,7 +227,9 @@ def _ids(letter: str, n: int) -> pa.Array:
 # --- output ---------------------------------------------------------------------------------
 
 
-def _check_directory(directory: Path, force: bool) -> None:
+def check_directory(directory: Path, *, force: bool) -> None:
+    """Refuse a directory that holds anything but a simulation that may be replaced."""
+    directory = directory.resolve()
     if not directory.exists():
         return
     if Path.cwd().is_relative_to(directory):

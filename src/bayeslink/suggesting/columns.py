@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from bayeslink.comparing.fields import Field, exact
 from bayeslink.data.records import ReadOptions, read_records
 from bayeslink.engines.compare import read_options
-from bayeslink.errors import SettingsError
-from bayeslink.suggesting.pairing import pair_named
+from bayeslink.errors import NoColumnError, SettingsError
+from bayeslink.suggesting.pairing import pair_columns, pair_named
 from bayeslink.suggesting.profiles import profile_columns, sample_rows
 from bayeslink.suggesting.proposing import COMPARISONS, propose
 
@@ -45,6 +46,33 @@ def with_chosen(
     told = ", ".join(f"{text} ({field.kind})" for text, field in chosen.items())
     said = f"comparisons were chosen from the files for the columns named without one: {told}."
     return [chosen[field] if isinstance(field, str) else field for field in given], said
+
+
+def with_partner(
+    error: NoColumnError,
+    a: Any,
+    b: Any,
+    read: ReadOptions | tuple[ReadOptions, ReadOptions] | None = None,
+    missing: Sequence[str] | None = None,
+) -> NoColumnError:
+    """The error, with the column of the other name that holds the same thing, if there is one."""
+    options, profiles, sampled = read_options(read, missing), [], []
+    for side, source in enumerate((a, b)):
+        records = read_records(
+            source, id=None, columns=None, options=options[side], side="AB"[side]
+        )
+        profiles.append([p for p in profile_columns(records) if p.name])
+        sampled.append(len(sample_rows(len(records))) / len(records))
+    for pair in pair_columns(profiles[0], profiles[1], (sampled[0], sampled[1])):
+        x, y = pair.columns
+        if x != y and error.column in (x, y):
+            told = re.sub(r" Did you mean '.*?'\?", "", str(error))  # which goes by letters alone
+            return NoColumnError(
+                f"{told} {x!r} of A and {y!r} of B look alike. Say so: --on {x}={y} "
+                f"(columns=({x!r}, {y!r}) in a field).",
+                error.column,
+            )
+    return error
 
 
 def _both(text: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ import tomlkit
 
 from bayeslink.comparing.catalogue import COMPARISONS
 from bayeslink.comparing.fields import Field
+from bayeslink.data.places import is_path
 from bayeslink.engines.compare import Ids
 from bayeslink.results.link_toml import from_folder, item, reading_entries
 
@@ -29,7 +30,10 @@ def draft_toml(suggestion: Suggestion, a: Any, b: Any, folder: Any = None) -> st
         document.add(tomlkit.comment(f"Note: {note}"))
     document.add(tomlkit.nl())
     for key, path in (("a", a), ("b", b)):
-        document.add(key, str(path) if folder is None else from_folder(folder, str(path)))
+        if is_path(path):
+            document.add(key, str(path) if folder is None else from_folder(folder, str(path)))
+        else:  # an address may hold a password
+            document.add(tomlkit.comment(f"{key}: give it on the command line"))
     document.add("id", _id(suggestion.id))
     for key, value in reading_entries(suggestion.read).items():
         if value is not None:

@@ -7,12 +7,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from bayeslink.comparing.fields import Field
-from bayeslink.data.delimited import require_columns
-from bayeslink.data.records import ReadOptions, Records, read_records
+from bayeslink.data.headers import require_columns
+from bayeslink.data.places import require_there
+from bayeslink.data.records import ReadOptions, Records, read_records, repeats
 from bayeslink.engines.compare import Ids, read_options
 from bayeslink.engines.input_checks import repeated_records
+from bayeslink.engines.same_input import refuse_same_records, refuse_same_source
 from bayeslink.errors import InputError
 from bayeslink.plain import plain
+from bayeslink.suggesting.column_names import says_id
 from bayeslink.suggesting.grading import Grade, grade
 from bayeslink.suggesting.pairing import ColumnPair, pair_columns
 from bayeslink.suggesting.profiles import Profile, profile_columns, sample_rows
@@ -50,6 +53,7 @@ class Suggestion:
     read: tuple[ReadOptions, ReadOptions]  # as given, with the missing words found
     left_out: tuple[LeftOut, ...]
     notes: tuple[str, ...]
+    warnings: tuple[str, ...]  # for the run, too: ids that could not be used
     grade: Grade
     labels: tuple[str, str]
     n_records: tuple[int, int]
@@ -76,7 +80,7 @@ class Suggestion:
             yield f"Missing: {', '.join(map(repr, words))}."
         if self.left_out:
             yield f"Left out: {_left_out_in_words(self.left_out)}."
-        yield from (f"Note: {note}" for note in self.notes)
+        yield from (f"Note: {note}" for note in (*self.notes, *self.warnings))
         yield f"These fields are {self.grade}"
 
     def in_one_line(self) -> str:
@@ -95,7 +99,7 @@ class Suggestion:
             "id": plain(self.id),
             "missing": dict(zip("ab", map(list, self.missing), strict=True)),
             "left_out": [asdict(left) for left in self.left_out],
-            "notes": list(self.notes),
+            "notes": [*self.notes, *self.warnings],
             "grade": asdict(self.grade),
         }
 
@@ -134,17 +138,42 @@ def suggest(
         As `compare` takes them; missing words that are found are added.
     """
     options = read_options(read, missing)
+    for name, source in zip("AB", (a, b), strict=True):
+        require_there(source, name)
+    refuse_same_source(a, b, options)
     records = [
         read_records(source, id=None, columns=None, options=options[side], side="AB"[side])
         for side, source in enumerate((a, b))
     ]
+    refuse_same_records(records, options)
     profiles = [profile_columns(side) for side in records]
     given = (id, id) if id is None or isinstance(id, str) else tuple(id)
-    for side, name in enumerate(given):
-        if name is not None:
+    for side, column in enumerate(given):
+        if column is not None:
             where = f"input {'AB'[side]}, {records[side].label}"
-            require_columns(list(records[side].columns), [name], where)
+            require_columns(list(records[side].columns), [column], where)
     return _Work(records, profiles, options, (given[0], given[1])).result()
+
+
+def find_ids(
+    a: Any,
+    b: Any,
+    read: ReadOptions | tuple[ReadOptions, ReadOptions] | None = None,
+    missing: Sequence[str] | None = None,
+) -> tuple[Ids, tuple[str, ...]]:
+    """The id columns of two files, as `suggest` finds them, and a remark on them."""
+    options = read_options(read, missing)
+    records = [
+        read_records(source, id=None, columns=None, options=options[side], side="AB"[side])
+        for side, source in enumerate((a, b))
+    ]
+    work = _Work(records, [profile_columns(side) for side in records], options, (None, None))
+    ids: Ids = work.ids[0] if work.ids[0] == work.ids[1] else work.ids
+    said = (
+        f"there is no column 'id' in both files. Ids: {_ids_in_words(ids)}. If that is wrong, name "
+        "the column with --id (id=), or number the rows with --no-id (id=None)."
+    )
+    return ids, (said, *work.id_warnings())
 
 
 class _Work:
@@ -169,6 +198,20 @@ class _Work:
         pairs = pair_columns(known[0], known[1], (sampled[0], sampled[1]))
         pairs, self.ids = self._without_ids(pairs, given)
         self.pairs = self._worth_comparing(pairs)
+
+    def id_warnings(self) -> Iterator[str]:
+        """Columns called ids that name some records twice, where no other names them."""
+        for side, profiles in enumerate(self.profiles):
+            for p in profiles:
+                if self.ids[side] is None and p.name and says_id(p.name) and p.thing is None:
+                    n, rows = repeats(self.records[side].columns[p.name])
+                    if n and n < 0.5 * self.n[side]:
+                        places = " and ".join(map(self.records[side].place, rows))
+                        yield (
+                            f"column {p.name!r} of {'AB'[side]} repeats ids: {n:,} records have "
+                            f"that of an earlier one, first on {places}. The rows are numbered "
+                            "instead. Remove the repeats, or name another column with --id (id=)."
+                        )
 
     def _without_ids(
         self, pairs: list[ColumnPair], given: tuple[str | None, str | None]
@@ -246,6 +289,7 @@ class _Work:
             read=(read[0], read[1]),
             left_out=tuple(self.left_out),
             notes=tuple(self.notes),
+            warnings=tuple(self.id_warnings()),
             grade=grade(self.pairs, self.n),
             labels=(self.records[0].label, self.records[1].label),
             n_records=self.n,

@@ -10,10 +10,13 @@ import zlib
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayeslink.cli import main
 from bayeslink.data import delimited
+from bayeslink.data.delimited import all_columns
 from bayeslink.data.records import ReadOptions, read_records
 from bayeslink.errors import InputError, OutputError, SettingsError
 
@@ -171,16 +174,6 @@ def test_6_unterminated_quote_is_reported_where_it_opens(write, tail):
 
 def test_6_unterminated_quote_in_the_header(write):
     assert "line 1" in refused(write('"id,name\n1,a\n'))
-
-
-def test_6_the_limit_of_the_csv_module_is_given_back(write):
-    before = csv.field_size_limit(54_321)
-    try:
-        read(write("id,name\n1,a\n"))
-        refused(write('id,name\n1,"a\n'))
-        assert csv.field_size_limit() == 54_321
-    finally:
-        csv.field_size_limit(before)
 
 
 def test_7_mixed_line_ends_and_newlines_inside_quotes(write):
@@ -363,3 +356,96 @@ def test_every_table_written_by_csv_is_read_back(tmp_path_factory, rows, end):
     assert found.columns["z"].to_pylist() == [row[2] for row in rows]
     assert found.columns["x"].to_pylist() == [row[0] for row in rows]
     np.testing.assert_array_equal(found.lines, starts[1:])
+
+
+# --- headers that are none, or there twice --------------------------------------------------------
+
+PERSON = "A17,Wilhelmina,Ottersbach,1931-04-05,8001"
+OTHERS = (
+    "A18,Anna,Meier,1950-01-02,3000\nA19,Hans,Meier,1951-01-02,3001\nA20,Ida,Frey,1952-02-03,3002"
+)
+
+
+def run_link(a, b, out, *more):
+    return CliRunner().invoke(main, ["link", str(a), str(b), *more, "-o", str(out)])
+
+
+@pytest.mark.parametrize(
+    "person",
+    [
+        PERSON,
+        "A17,Wilhelmina,Ottersbach,5 April 1931,Bern",
+        "A17,Wilhelmina,Ottersbach,w.o@example.org,Bern",
+        "A17,Wilhelmina,Ottersbach,079 123 45 67,Bern",
+        "A17,Wilhelmina,Ottersbach,Meier,3001",
+        "A17,Wilhelmina,Meier,,Bern",  # told by the next
+        "A17,Bern,Ottersbach,x,Bern",  # twice the same
+    ],
+)
+def test_a_file_without_header_is_refused_without_a_word_of_its_first_record(
+    write, person, tmp_path
+):
+    a = write(f"{person}\n{OTHERS}\n", "a.csv")
+    b = write(f"id,gname,fname,dob,plz\n{OTHERS}\n", "b.csv")
+    for more in ((), ("--on", "gname:exact"), ("--id", "id"), ("--id", "id", "--on", "plz:exact")):
+        done = run_link(a, b, tmp_path / "out", *more)
+        assert done.exit_code == 3, done.output
+        assert "header" in done.output
+        for cell in filter(None, person.split(",")):
+            assert cell not in done.output.replace(str(a), "")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "header", ["id,name,2019,2020,2021", "0,1,2,3,4", ",name,x1,x2,address 1", "id,name,a@b,c d,-"]
+)
+def test_headers_that_are_odd_but_headers(write, header):
+    rows = "\n".join(f"k{k},n{k},m{k},o{k},p{k}" for k in range(9))
+    assert len(read_records(write(f"{header}\n{rows}\n"), id=None, columns=None)) == 9
+
+
+def test_a_value_that_is_its_columns_name_by_mistake(write):
+    rows = "".join(f"{k},n{k}\n" for k in range(1500))
+    table = write(f"id,name\n{rows}9999,name\n")
+    assert len(read_records(table, id=None, columns=None)) == 1501
+    few = write("id,name\n1,a\n2,name\n3,c\n")
+    with pytest.raises(InputError, match="the name of column 2 is also a value"):
+        read_records(few, id=None, columns=None)
+    assert len(read(few)) == 3  # the names were said
+
+
+def test_a_header_repeated_further_down_is_told_with_its_line(write, tmp_path):
+    a = write("id,name\n1,a\n\n2,b\nid,name\n3,c\n", "a.csv")
+    for more in ((), ("--on", "name:exact")):
+        done = run_link(a, a, tmp_path / "out", *more)
+        assert done.exit_code == 3
+        assert "line 5: repeats the header" in done.output
+    assert len(read(write("name\na\nname\n"), id=None)) == 2  # one cell may be anything
+
+
+# --- nothing of the process is changed for others -------------------------------------------------
+
+
+def test_two_files_read_at_once_leave_each_other_alone(write, monkeypatch):
+    monkeypatch.setattr(delimited, "BATCH_CELLS", 2)
+    one = all_columns(write("id,name\n1,a\n2,b\n", "short.csv"), ["id"], where="one")
+    long = "".join(f"{k},{'x' * 200_000}\n" for k in range(9))
+    other = all_columns(write(f"id,name\n{long}", "long.csv"), ["id"], where="other")
+    before = csv.field_size_limit(131_072)
+    try:
+        next(one)
+        assert len(next(other)) == 1
+        one.close()
+        assert sum(map(len, other)) == 8
+    finally:
+        csv.field_size_limit(before)
+
+
+def test_a_larger_limit_of_others_lets_no_longer_cell_through(write):
+    before = csv.field_size_limit(2**24)
+    try:
+        message = refused(write(f"id,name\n1,a\n2,{'x' * (2**20 + 1)}\n3,c\n"))
+        assert "line 3" in message
+        assert csv.field_size_limit() == 2**24
+    finally:
+        csv.field_size_limit(before)

@@ -1,8 +1,10 @@
 """Every kind of input gives the links that the same data give as CSV."""
 
 import io
+import re
 import sqlite3
 import sys
+import zipfile
 from types import SimpleNamespace
 
 import numpy as np
@@ -235,3 +237,114 @@ def test_whole_numbers_beyond_arrow_stay_exact():
     cells = array_of([2**70, 5, None], "x", "here")
     assert cells.to_pylist() == [str(2**70), "5", None]
     assert cell_text(np.float64(3.0).item()) == "3"
+
+
+def resized(path, dimension):
+    """The workbook with another size in its sheet."""
+    target = path.with_name(f"{dimension.replace(':', '_')}.xlsx")
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
+        for entry in old.infolist():
+            text = old.read(entry)
+            if entry.filename.startswith("xl/worksheets/sheet"):
+                text, n = re.subn(
+                    rb'<dimension ref="[^"]*"', b'<dimension ref="%b"' % dimension.encode(), text
+                )
+                assert n == 1
+            new.writestr(entry, text)
+    return target
+
+
+@pytest.mark.parametrize("dimension", ["A1:C50", "A1", "B2:C3", "A1:XFD1048576"])
+def test_a_workbook_that_is_wrong_about_its_size_is_read_whole(folder, files, links, dimension):
+    path = resized(folder / "a.xlsx", dimension)
+    assert len(read_records(path, id="id", columns=["gname"])) == len(files.a)
+    assert found(path, folder) == links
+
+
+def test_a_workbook_without_header_is_refused_without_a_word_of_its_first_record(folder, tmp_path):
+    book = openpyxl.Workbook()
+    for row in (["A1", "Wilhelmina", 1931], ["A2", "Anna", 1950], ["A3", "Hans", 1951]):
+        book.active.append(row)
+    book.save(tmp_path / "no.xlsx")
+    for more in (["--on", "gname:exact"], [], ["--id", "id"]):
+        out = str(tmp_path / "out")
+        a, b = str(tmp_path / "no.xlsx"), str(folder / "csv" / "b.csv")
+        done = CliRunner().invoke(main, ["link", a, b, *more, "-o", out])
+        assert done.exit_code == 3, done.output
+        assert "header" in done.output
+        assert not {"A1", "Wilhelmina", "1931"} & {*re.split(r"\W+", done.output)}
+
+
+def test_a_header_repeated_in_a_workbook_is_told_with_its_row(tmp_path):
+    book = openpyxl.Workbook()
+    for row in (["title"], ["id", "name"], [1, "a"], [None, None], ["id", "name", None], [2, "b"]):
+        book.active.append(row)
+    book.save(tmp_path / "x.xlsx")
+    with pytest.raises(bl.InputError, match="row 5: repeats the header"):
+        read_records(tmp_path / "x.xlsx", id="id", columns=[], options=ReadOptions(skip_lines=1))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://u:sec@ret@h/db",
+        "postgresql://u:sec/ret@h/db",
+        "postgresql://u:sec?ret@h/db",
+        "postgresql://u:sec@?/ret@h/db?x=1",
+        "postgresql://u:sec%40ret@h/db",
+        "postgresql://h/db?user=u&password=sec@ret",
+        "POSTGRES://u:sec@h/db?sslpassword=ret",
+        "postgresql+psycopg2://u:sec@ret@h/db",
+        "mysql://u:sec@ret@h/db",
+        "host=h password=secret dbname=db",
+        "host=h user=u password = 'sec ret'",
+        "password=secret host=h",
+    ],
+)
+def test_no_part_of_a_password_is_shown(address, folder, tmp_path):
+    b, out = str(folder / "csv" / "b.csv"), str(tmp_path / "out")
+    done = CliRunner().invoke(main, ["link", address, b, *ON, "-o", out, "--table", "people"])
+    assert done.exit_code == 3
+    assert "sec" not in done.output
+    assert "ret@" not in done.output
+    assert "ret " not in done.output
+    assert "input A, " in done.output
+
+
+def test_an_address_is_not_written_to_the_link_toml_of_init(files):
+    frame = pl.from_arrow(files.a)
+    text = bl.suggest(frame, files.b).to_toml("postgresql://u:secret@h/db", "b.csv")
+    assert "secret" not in text
+    assert 'b = "b.csv"' in text
+
+
+def test_an_empty_path_is_no_folder(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder / "parts")
+    with pytest.raises(bl.InputError, match="input A: its path is empty"):
+        bl.link("", folder / "csv" / "b.csv", FIELDS, point=True)
+    assert found(".", folder)
+    b = str(folder / "csv" / "b.csv")
+    assert CliRunner().invoke(main, ["init", "", b, "-o", str(tmp_path / "x.toml")]).exit_code == 3
+
+
+def test_the_copy_of_standard_input_has_no_name(folder, monkeypatch):
+    """What is killed leaves nothing behind."""
+    places.stdin_file.cache_clear()
+    for name in ("csv/a.csv", "a.sqlite"):
+        with (folder / name).open("rb") as stream:
+            monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream))
+            assert len(read_records("-", id="id", columns=["gname"])) > 100
+            copy = places.stdin_file()
+            assert copy.stat().st_mode & 0o077 == 0
+            assert copy.stat().st_nlink == 0 or sys.platform != "linux"
+            places.stdin_file.cache_clear()
+
+
+def test_a_workbook_whose_names_were_said_is_read_again_with_all_columns(files, folder):
+    """One of them is a number, which nobody compares."""
+    book = openpyxl.Workbook()
+    book.active.append([*files.a.column_names, 1980])
+    for row in files.a.to_pylist():
+        book.active.append([*row.values(), 3])
+    book.save(folder / "year.xlsx")
+    assert found(folder / "year.xlsx", folder)

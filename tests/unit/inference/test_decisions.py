@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from bayeslink.errors import SettingsError
+from bayeslink.inference import decisions
 from bayeslink.inference.decisions import (
     Loss,
     bayes_estimate,
@@ -419,3 +420,80 @@ def test_expected_links_must_be_a_number(value):
     one = np.zeros(1, np.int32)
     with pytest.raises(SettingsError, match=r"expected_links must be .*got .*give the sum"):
         f_score_estimate(one, one, np.ones(1), 1, 1, expected_links=value)
+
+
+# --- copies ---------------------------------------------------------------------------------------
+
+
+def sets_of(pairs):
+    """All one-to-one sets of pairs."""
+    if not pairs:
+        return [()]
+    first, *rest = pairs
+    without = sets_of(rest)
+    fits = [m for m in without if all(a != first[0] and b != first[1] for a, b in m)]
+    return [*without, *((first, *m) for m in fits)]
+
+
+@pytest.mark.parametrize("loss", [Loss(), Loss(1, 2, 3), Loss(2, 1, 2, reject=0.4)])
+@pytest.mark.parametrize("seed", range(6))
+def test_with_copies_in_a_the_estimate_has_the_least_loss_if_copies_count_as_one(seed, loss):
+    rng = np.random.default_rng(seed)
+    first = np.array([0, 0, 2, 3]), np.arange(3)  # rows 0 and 1 of A are copies
+    pairs = [(a, b) for a in range(4) for b in range(3)]
+    weight = rng.normal(1, 2, (4, 3))
+    weight[1] = weight[0]
+    sets = sets_of(pairs)
+    chance = np.exp([sum(weight[pair] for pair in m) for m in sets])
+    chance /= chance.sum()
+    a, b = (np.array(side, np.int32) for side in zip(*pairs, strict=True))
+    p = np.array([sum(c for c, m in zip(chance, sets, strict=True) if q in m) for q in pairs])
+
+    def cost(links, rejected):
+        """Expected loss of a decision; a link to a copy of the right record is right."""
+        total = 0.0
+        for c, m in zip(chance, sets, strict=True):
+            true = {y: first[0][x] for x, y in m}
+            mine = {y: first[0][x] for x, y in links}
+            for y in range(3):
+                if y in rejected:
+                    total += c * loss.reject
+                elif y in mine and y in true:
+                    total += c * loss.wrong_link * (mine[y] != true[y])
+                elif y in mine or y in true:
+                    total += c * (loss.false_link if y in mine else loss.false_nonlink)
+        return total
+
+    as_one = decisions.as_one(a, b, p, first)
+    found = decisions.bayes_estimate(a, b, as_one, 4, 3, loss=loss, copies=first)
+    links = [pairs[k] for k in found.links]
+    least = min(
+        cost(m, {y for y in open_ if y not in {b for _, b in m}})
+        for m in sets
+        for n in (range(4) if loss.reject else [0])
+        for open_ in itertools.combinations(range(3), n)
+    )
+    assert found.expected_loss == pytest.approx(cost(links, {*found.rejected.tolist()}))
+    assert found.expected_loss == pytest.approx(least)
+
+
+def test_of_copies_in_b_one_is_linked_and_none_left_to_review():
+    a, b = np.array([0, 0], np.int32), np.array([0, 1], np.int32)
+    first = np.array([0]), np.array([0, 0])
+    p = decisions.as_one(a, b, np.array([0.48, 0.5]), first)
+    assert p == pytest.approx([0.98, 0.98])
+    found = decisions.bayes_estimate(a, b, p, 1, 2, loss=Loss(reject=0.1), copies=first)
+    assert len(found.links) == 1
+    assert not len(found.rejected)
+    assert found.expected_false == pytest.approx(0.02)
+
+
+def test_copies_in_both_files_are_linked_as_often_as_the_fewer_of_them():
+    a, b = (
+        np.array(side, np.int32)
+        for side in zip(*[(x, y) for x in (0, 1) for y in (0, 1)], strict=True)
+    )
+    first = np.array([0, 0]), np.array([0, 0])
+    p = decisions.as_one(a, b, np.full(4, 0.49), first)
+    assert p == pytest.approx(0.98)
+    assert len(decisions.bayes_estimate(a, b, p, 2, 2, copies=first).links) == 2

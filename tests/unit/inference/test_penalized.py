@@ -265,3 +265,129 @@ def test_a_list_that_would_be_long_has_less_slack(monkeypatch):
     found = short.above(usual, 2.0)
     assert short.slack < 2.0
     assert (whole[0].a.tolist(), whole[0].b.tolist()) == (found[0].a.tolist(), found[0].b.tolist())
+
+
+# --- known pairs --------------------------------------------------------------------------------
+
+
+def with_known(rng, block=False):
+    """Tiny files, a known link and up to two known non-links, by id and by number."""
+    while True:
+        pairs = tiny(rng, block)
+        everything = pairs.pairs_above(np.zeros((3, 3)), -1.0)
+        if len(everything) >= 4:
+            break
+    chosen = rng.choice(len(everything), 3, replace=False)
+    given = everything.take(chosen)
+    ids = list(
+        zip(*(pairs.ids(k, rows).to_pylist() for k, rows in enumerate((given.a, given.b))),
+            strict=True)
+    )  # fmt: skip
+    return pairs, everything, {"links": ids[:1], "nonlinks": ids[1:]}, chosen[0], set(chosen[1:])
+
+
+def allowed(everything, known, barred):
+    edges = list(zip(range(len(everything)), everything.a, everything.b, strict=True))
+    for matching in oracles.matchings(edges):
+        if known in matching and not barred & set(matching):
+            yield list(matching)
+
+
+@pytest.mark.parametrize("block", [False, True])
+@pytest.mark.parametrize(
+    "prior", [bl.Penalty(0.5), bl.Penalty(3.0), bl.Overlap(), bl.Overlap(2, 5)]
+)
+def test_known_pairs_hold_in_every_mode_and_the_best_is_that_of_enumeration(prior, block):
+    rng = np.random.default_rng(9)
+    reached = 0
+    for _ in range(25):
+        pairs, everything, given, known, barred = with_known(rng, block)
+        priors, counts = Priors.of(pairs.fields), pairs.level_counts().counts
+        best = -np.inf
+        for matching in allowed(everything, known, barred):
+            linked = count_levels(everything.levels[matching], counts.shape[1])
+            fitted = posterior_mode(priors, linked, counts - linked)
+            data = log_density(fitted, priors, linked, counts - linked)
+            best = max(best, data + float(prior.on(pairs.scope).log_prior(len(matching))))
+        fit = bl.fit_penalized(pairs, prior=prior, **given)
+        assert fit.objective <= best + 1e-9
+        reached += fit.objective > best - 1e-6
+        numbers = everything.numbered(pairs.n_b)
+        for mode in fit.modes:
+            links = set(mode.linked.numbered(pairs.n_b).tolist())
+            assert numbers[known] in links
+            assert not links & {numbers[k] for k in barred}
+            assert (np.diff(mode.linked.a) > 0).all()
+            assert len(mode.tied) == mode.n_links
+    assert reached >= 18
+
+
+def test_an_assignment_with_known_pairs_is_the_best_of_those_that_have_them():
+    rng = np.random.default_rng(10)
+    for _ in range(40):
+        pairs, everything, given, known, barred = with_known(rng)
+        priors = Priors.of(pairs.fields)
+        m, u = (rng.random((3, priors.used.shape[1])) * priors.used for _ in range(2))
+        parameters = Parameters(*(p / p.sum(1, keepdims=True) for p in (m, u)), priors.used)
+        theta = float(rng.normal(0, 2))
+        problem = penalized._Problem.of(
+            pairs, bl.Penalty(theta), penalized.Known.of(pairs, given["links"], given["nonlinks"])
+        )
+        linked, _, _ = penalized._assign(problem, parameters, theta, None)
+        scores = parameters.weight_of(everything.levels) - theta
+        best = max(scores[matching].sum() for matching in allowed(everything, known, barred))
+        found = parameters.weight_of(linked.levels).sum() - theta * len(linked)
+        assert found == pytest.approx(best)
+
+
+HOUSEHOLD = [bl.name("gname"), bl.name("fname"), bl.exact("postcode"), bl.exact("age")]
+
+
+@pytest.fixture(scope="module")
+def judged():
+    """Households; the false links of a fit, and the records of A of its links that are certain."""
+    files = bl.simulate(500, overlap=0.5, errors=3, seed=2)
+    pairs = bl.compare(files.a, files.b, HOUSEHOLD)
+    fit = bl.fit_penalized(pairs, structure="dependent")
+    true = {tuple(row.values()) for row in files.truth.to_pylist()}
+    return files, pairs, fit, true
+
+
+def ids_of(fit):
+    table = fit.links
+    return list(zip(table["id_a"].to_pylist(), table["id_b"].to_pylist(), strict=True))
+
+
+def test_known_links_are_certain_and_known_non_links_never(judged, monkeypatch):
+    """The tree is learned from the links that are certain, so known pairs count there too."""
+    _, pairs, fit, true = judged
+    learned = []
+    learn = penalized.learn_tree
+    monkeypatch.setattr(
+        penalized, "learn_tree", lambda *args: learned.append(args[1]) or learn(*args)
+    )
+    found = ids_of(fit)
+    wrong = [pair for pair in found if pair not in true]
+    missed = sorted(true - set(found))
+    assert wrong
+    assert missed
+    again = bl.fit_penalized(pairs, structure="dependent", links=missed, nonlinks=wrong)
+    known, barred = pairs.find(missed), pairs.find(wrong)
+    assert learned
+    for certain in learned:
+        numbers = certain.numbered(pairs.n_b)
+        assert np.isin(known.numbered(pairs.n_b), numbers).all()
+        assert not np.isin(barred.numbered(pairs.n_b), numbers).any()
+    assert set(missed) <= set(ids_of(again))
+    assert not set(wrong) & set(ids_of(again))
+    assert again.structure.tree.n_certain != fit.structure.tree.n_certain
+
+
+def test_known_pairs_hold_in_a_point_estimate(judged):
+    files, _, fit, true = judged
+    found = ids_of(fit)
+    wrong, missed = [p for p in found if p not in true], sorted(true - set(found))
+    run = bl.link(files.a, files.b, HOUSEHOLD, point=True, known_links=missed, known_nonlinks=wrong)
+    linked = set(zip(run.links["id_a"].to_pylist(), run.links["id_b"].to_pylist(), strict=True))
+    assert set(missed) <= linked
+    assert not set(wrong) & linked

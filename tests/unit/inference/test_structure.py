@@ -243,3 +243,44 @@ def test_an_unknown_structure_is_refused():
     both = bl.simulate(30, seed=1)
     with pytest.raises(SettingsError, match="unknown structure 'free'"):
         bl.link(both.a, both.b, [bl.exact("sex")], structure="free")
+
+
+def test_the_prior_of_u_counts_in_a_field_that_depends_on_another():
+    """The law on the whole is that of the pairs and of the prior together, as in a free field."""
+    source = Source(200)
+    plain = source.learn()
+    (d,) = plain.dependences
+    alpha, n = (1e7, 3e7), source.levels[..., 0].size
+    source.fields[d.field] = bl.exact("xyz"[d.field], u_prior=alpha)
+    (found,) = source.learn().dependences
+    assert (found.field, found.on, found.gain) == (d.field, d.on, pytest.approx(d.gain))
+    counts = np.bincount(source.levels[..., d.field].ravel(), minlength=3)[1:]
+    law = counts + np.array(alpha) - 0.5
+    assert np.exp(found.log_u[0, 1:]) == pytest.approx(law / law.sum())
+    assert n == counts.sum()
+    # Given the other field: by the same ratios as before
+    for level in (1, 2):
+        ratio = np.exp(found.log_u[level, 1:] - d.log_u[level, 1:])
+        whole = np.exp(found.log_u[0, 1:] - d.log_u[0, 1:])
+        assert ratio / ratio[0] == pytest.approx(whole / whole[0])
+
+
+def test_a_strong_prior_of_u_reaches_the_weights_of_a_dependent_field():
+    """In a whole run: a level that non-links are said to have often speaks less for a link."""
+    files = bl.simulate(400, overlap=0.5, errors=1, seed=3)
+
+    names = ("gname", "fname", "postcode", "dob")
+
+    def linked(**priors):
+        fields = [bl.exact(name, u_prior=priors.get(name)) for name in names]
+        run = bl.link(files.a, files.b, fields, draws=40, tune=20, chains=1)
+        agree = np.full((1, len(names)), 2, np.uint8)
+        depend = {names[d.field] for d in run.fit.structure.tree.dependences}
+        weights = [p.weight_of(agree)[0] for p in (run.fit.parameters, run.posterior.parameters)]
+        return depend, np.array(weights)
+
+    depend, usual = linked()
+    field = min(depend)
+    still, told = linked(**{field: (1e8, 1e7)})
+    assert field in still
+    assert (told < usual - 1).all()

@@ -447,3 +447,20 @@ def test_judgements_are_kept_while_someone_else_writes_them(judged, monkeypatch)
         busy._db.execute("ROLLBACK")
     assert out.count("cannot write") == 1
     assert (judged / "run.json").read_bytes() == before
+
+
+def test_exports_are_private_and_replace_what_was_there(reviewed, tmp_path):
+    path, mine = tmp_path / "labels.csv", tmp_path / "mine.csv"
+    mine.write_text("mine")
+    path.symlink_to(mine)
+    for _ in range(2):
+        bl.export_labels(reviewed, path)
+        assert path.stat().st_mode & 0o077 == 0
+    assert mine.read_text() == "mine"
+    assert {p.name for p in tmp_path.iterdir()} == {"labels.csv", "mine.csv", "run"}
+
+
+def test_ids_that_begin_as_fullwidth_formulas_are_read_back(tmp_path):
+    write_review(tmp_path, x={("＝1", "\t2"): "link"})
+    bl.export_labels(tmp_path, tmp_path / "labels.csv")
+    assert bl.read_labels(tmp_path / "labels.csv") == {("＝1", "\t2"): "link"}

@@ -173,7 +173,8 @@ def test_wrong_settings_files_name_the_key(text, words, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "file A is missing"),
+        ([], "Usage: "),
+        (["-o", "x"], "file A is missing"),
         (["a.csv", "b.csv"], "-o OUT"),
         (["a.csv", "b.csv", "--on", "x:exact"], "-o OUT"),
         (["a.csv", "b.csv", "--on", "x:exactly", "-o", "x"], "Did you mean 'exact'"),
@@ -184,7 +185,10 @@ def test_wrong_settings_files_name_the_key(text, words, tmp_path):
         (["a.csv", "b.csv", "--on", "x:exact", "--on", "x:exact", "-o", "x"], "called 'x'"),
     ],
 )
-def test_usage_errors_exit_2_and_say_what_to_do(arguments, words):
+def test_usage_errors_exit_2_and_say_what_to_do(arguments, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for side in "ab":  # which are looked at first
+        (tmp_path / f"{side}.csv").write_text(f"id,x\n{side}1,y\n")
     done = run_cli("link", *arguments)
     assert done.exit_code == 2, done.output
     assert words in done.stderr

@@ -222,6 +222,43 @@ def test_draws_of_links_out_of_range_are_refused(home, tmp_path, column, value):
         bl.open_run(out)
 
 
+@pytest.fixture(scope="module")
+def weak(tmp_path_factory):
+    """A run with weak fields: its draws link more pairs than there are candidates."""
+    files = bl.simulate(300, overlap=0.3, errors=4, seed=1)
+    fields = [bl.name("gname"), bl.name("fname"), bl.exact("sex"), bl.exact("occup")]
+    run = bl.link(files.a, files.b, fields, draws=200, tune=100, chains=2)
+    out = tmp_path_factory.mktemp("weak") / "run"
+    run.save(out, keep_inputs=True)
+    return run, out
+
+
+def test_a_run_that_links_pairs_beyond_its_candidates_opens_again(weak, tmp_path):
+    run, out = weak
+    listed = pq.read_table(out / "link_draws.parquet")["pair"]
+    assert max(listed.to_pylist()) >= run.summary()["candidates"]
+    again = bl.open_run(out)
+    assert again.candidates().equals(run.candidates())
+    for one, other in zip(run.posterior.kept, again.posterior.kept, strict=True):
+        assert all(map(np.array_equal, map(np.sort, one), map(np.sort, other)))
+    for words in (["population"], ["join", "--draws", "3", "-o", str(tmp_path / "drawn.csv")]):
+        done = CliRunner().invoke(main, [words[0], str(out), *words[1:]])
+        assert done.exit_code == 0, done.output
+
+
+def test_a_link_of_a_pair_that_is_not_in_the_table_of_pairs_is_refused(weak, tmp_path):
+    out = shutil.copytree(weak[1], tmp_path / "run")
+    table = pq.read_table(out / "link_draws.parquet")
+    first_beyond = pq.read_metadata(out / "pairs.parquet").num_rows
+    values = pa.array([*table["pair"].to_pylist()[:-1], first_beyond], pa.int32())
+    pq.write_table(table.set_column(0, "pair", values), out / "link_draws.parquet")
+    told = json.loads((out / "run.json").read_text("utf-8"))
+    del told["files"]["link_draws.parquet"]  # as if the run had written it so
+    (out / "run.json").write_text(json.dumps(told), "utf-8")
+    with pytest.raises(bl.InputError, match=r"link_draws\.parquet: column pair"):
+        bl.open_run(out)
+
+
 def test_a_state_from_elsewhere_brings_in_no_code(home, tmp_path):
     shutil.copytree(home / "run", tmp_path / "run")
     path = tmp_path / "run" / "state.npz"
@@ -263,3 +300,14 @@ def test_a_link_toml_that_lacks_fields_is_refused(home, tmp_path, without):
     assert path.read_text() != text
     with pytest.raises(bl.InputError, match="does not have all fields"):
         bl.open_run(tmp_path / "run")
+
+
+def test_a_run_with_more_pairs_drawn_than_candidates_opens_again(tmp_path):
+    """Files that tell little: most pairs that are links in some draw were born in sampling."""
+    texts = [[f"{k % 7}{side}{k}" for k in range(150)] for side in "xy"]
+    ids = [str(k) for k in range(150)]
+    a, b = (pa.table({"id": ids, "memo": text}) for text in texts)
+    run = bl.link(a, b, [bl.text("memo")], draws=80, tune=40, chains=2)
+    assert len(run.candidates()) > run.summary()["candidates"]
+    run.save(tmp_path / "run")
+    assert bl.open_run(tmp_path / "run").links.equals(run.links)

@@ -34,27 +34,18 @@ def tiny():
     return sample, dict(zip(pairs, verdicts, strict=True))
 
 
-def enumerated(prior, prior_again):
+def enumerated(prior):
     """P(L) and P(links never shown) by sums over all that the other pairs can be."""
     help_for = max(prior[0], 0.5 * 3 / 2)  # the model expects 3 links to 2 non-links, and 2 to 4
     help_against = max(prior[1], 0.5 * 4 / 2)
     true = {1 + k: stats.betabinom.pmf(k, 3, 1 + help_for, 1 + prior[1]) for k in range(4)}
     missed = {1 + k: stats.betabinom.pmf(k, 3, 1 + prior[0], 2 + help_against) for k in range(4)}
-    base = {
-        1 + k: stats.betabinom.pmf(k, 3, 1 + prior_again[0], 2 + max(prior_again[1], 1.0))
-        for k in range(4)
-    }
-    again = {k: sum(p / (m + 1) for m, p in base.items() if k <= m) for k in range(6)}
-    if prior == audit._LOW:
-        again = {0: 1.0}
-    links = np.zeros(20)
+    links, beyond = np.zeros(20), np.zeros(20)
     for (t, x), (m, y) in itertools.product(true.items(), missed.items()):
-        if prior == audit._MIDDLE:  # one for each link missed at most, all numbers alike
-            links[t + m : t + 2 * m + 1] += x * y / (m + 1)
-        else:
-            for k, z in again.items():
-                links[t + m + k] += x * y * z
-    return links, np.array(list(again.values()))
+        most = 0 if prior == audit._LOW else m  # one for each link missed at most, all alike
+        links[t + m : t + m + most + 1] += x * y / (most + 1)
+        beyond[: most + 1] += x * y / (most + 1)
+    return links, beyond
 
 
 def at_level(value, probabilities, level):
@@ -64,14 +55,44 @@ def at_level(value, probabilities, level):
 
 def test_the_number_of_links_by_enumeration():
     found = audit.estimate(*tiny()).quality.totals
-    low, high = audit._LOW, audit._HIGH
-    ends = ((low, low, "lower", 0.025), (audit._MIDDLE,) * 2 + ("value", 0.5),
-            (high, low, "upper", 0.975))  # fmt: skip
-    for prior, again, end, level in ends:
-        links, beyond = enumerated(prior, again)
+    ends = ((audit._LOW, "lower", 0.025), (audit._MIDDLE, "value", 0.5),
+            (audit._HIGH, "upper", 0.975))  # fmt: skip
+    for prior, end, level in ends:
+        links, beyond = enumerated(prior)
         assert links.sum() == pytest.approx(1, abs=1e-3)
         assert at_level(getattr(found.links, end), links, level), end
         assert at_level(getattr(found.beyond, end), beyond, level), end
+
+
+HIDDEN = (("links", True, 430, 424), ("not linked", False, 20, 4))  # name, linked, pairs, true
+
+
+def covered_with_hidden(chance, rng):
+    """Of 478 links 50 are in no list, and shown as the best of 1,500 records with this chance."""
+    strata = (*HIDDEN, (audit_sample.BEST, False, 1500, rng.binomial(50, chance)))
+    judged = []
+    for (name, linked, size, true), n in zip(strata, (60, 20, 120), strict=True):
+        found = int(rng.hypergeometric(true, size - true, n))
+        expected = 0.0 if name == audit_sample.BEST else float(true)
+        stratum = Stratum(name, linked, size, expected)
+        judged.append(audit.JudgedStratum(stratum, n, found, n - found, 0))
+    found = audit.quality_of(judged, (2000, 2000), int(rng.integers(2**31))).totals
+    assert found.beyond.upper > 0
+    return found.links.lower <= 478 <= found.links.upper
+
+
+@pytest.mark.parametrize("chance", [1.0, 0.5, 0.2, 0.1])
+def test_that_nothing_was_found_does_not_say_that_nothing_is_hidden(chance, monkeypatch):
+    """Before, the upper end went by the low end of what was found: .34 covered with chance .1."""
+    monkeypatch.setattr(audit, "_DRAWS", 2000)
+    rng = np.random.default_rng(1)
+    hits = sum(covered_with_hidden(chance, rng) for _ in range(100))
+    assert hits >= stats.binom.ppf(ALARM, 100, 0.95), hits
+
+
+def test_what_is_hidden_has_room_in_the_files():
+    found = audit.estimate(*tiny(), records=(4, 9)).quality.totals
+    assert found.beyond.upper <= 4
 
 
 def test_there_are_no_more_links_than_records():

@@ -19,6 +19,10 @@ from bayeslink.results.claim import claim, replacing
 NAMES = ["abelard", "bronwyn", "cuthbert", "dymphna", "ermintrude", "fflur", "guinevere"]
 
 
+# Names like those of a run, and not among them.
+MINE = ["review.sqlite.bak", "review.sqlite2", "links.csv.bak", "run.json~", "linked.xlsx"]
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("inputs")
@@ -47,13 +51,15 @@ def test_force_replaces_only_what_runs_have_written(run, out, monkeypatch, in_on
     (out / "folder" / "deep").mkdir(parents=True)
     (out / "folder" / "deep" / "more.txt").write_text("mine too")
     (out / "link.lnk").symlink_to("nowhere")
+    for name in MINE:
+        (out / name).write_text("mine")
     (out / "report.html").write_text("of the old run")
     before = {path.name for path in out.iterdir()}
     created = (out / "run.json").stat().st_ino
     run.save(out, force=True)
     assert (out / "run.json").stat().st_ino != created
     assert {path.name for path in out.iterdir()} == before - {"report.html"}
-    assert (out / "notes.txt").read_text() == "mine"
+    assert {(out / name).read_text() for name in ("notes.txt", *MINE)} == {"mine"}
     assert (out / "folder" / "deep" / "more.txt").read_text() == "mine too"
     assert os.readlink(out / "link.lnk") == "nowhere"
     assert beside(out) == []
@@ -82,6 +88,33 @@ def test_an_input_inside_the_output_is_refused_before_the_work(run, out, tmp_pat
         assert done.exit_code == 4
         assert "input lies in" in done.output
     assert a.exists()
+
+
+@pytest.fixture(params=["tmpfs", "bind"])
+def mounted(request, tmp_path):
+    """A folder at which another file system, or another folder of this one, is mounted."""
+    place, other = tmp_path / "a mount", tmp_path / "other"
+    place.mkdir()
+    other.mkdir()
+    how = ["-t", "tmpfs", "none"] if request.param == "tmpfs" else ["--bind", str(other)]
+    if shutil.which("mount") is None or subprocess.run(["mount", *how, place]).returncode:
+        pytest.skip("needs the right to mount")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def test_a_mount_point_is_refused_before_the_work(run, mounted, monkeypatch):
+    inputs = [str(run.settings[side]) for side in "ab"]
+    monkeypatch.setattr("bayeslink.linking.link.compare", lambda *_, **__: pytest.fail("worked"))
+    for target in (mounted, mounted.parent):
+        (mounted.parent / "run.json").write_text('{"versions": {"bayeslink": "1"}}')
+        (mounted / "mine.txt").write_text("mine")
+        done = CliRunner().invoke(main, ["link", *inputs, "-o", str(target), "--force"])
+        assert (done.exit_code, "is a mount point, or has one in it" in done.stderr) == (4, True)
+        assert [path.name for path in mounted.iterdir()] == ["mine.txt"]
+    monkeypatch.undo()
+    run.save(mounted / "run")
+    assert (mounted / "run" / "linked.csv").exists()
 
 
 def test_a_symbolic_link_is_followed(run, out, tmp_path):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import bayeslink as bl
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.results.evaluation import evaluate
 
@@ -177,3 +178,18 @@ def test_str_is_three_or_four_aligned_lines():
     assert long[:3] == short
     assert "1.0000" in long[3]
     assert "0.84" in long[3]
+
+
+def test_files_run_directories_and_runs_are_taken_as_they_are(tmp_path):
+    files = bl.simulate(40, seed=2)
+    bl.write_simulation(files, tmp_path / "files")
+    fields = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.date("dob")]
+    run = bl.link(files.a, files.b, fields, draws=50, tune=50, chains=2)
+    run.save(tmp_path / "out")
+    wanted = bl.evaluate(run.links, files.truth)
+    truth = tmp_path / "files" / "truth.csv"
+    for links in (run, tmp_path / "out", str(tmp_path / "out" / "links.csv"), run.links):
+        assert bl.evaluate(links, truth) == bl.evaluate(links, str(truth)) == wanted
+    assert bl.evaluate(run, files.truth, candidates=run.candidates()).pairs_completeness > 0
+    with pytest.raises(InputError, match="input \\(truth\\)"):
+        bl.evaluate(run, tmp_path / "nope.csv")

@@ -175,8 +175,10 @@ def test_run_json_tells_the_model_and_whether_it_fits(run, folder):
     assert list(found["wrong_odds"]) == [f.name for f in FIELDS]
     assert fit["fits"] == (not fit["warnings"])
     assert set(fit["warnings"]) <= set(summary["warnings"])
-    expected = run.posterior.probability.sum()
-    assert sum(w["observed"] for w in fit["wrong_fields"]) == pytest.approx(expected, abs=1)
+    bands = fit["bands"]
+    assert [b["high"] for b in bands] == [b["low"] for b in bands[1:]] + [None]
+    assert sum(b["observed"] for b in bands) >= len(run.links)
+    assert sum(b["from_links"] for b in bands) == pytest.approx(summary["links_mean"], rel=0.1)
     assert (summary["restricted"], summary["w0"]) == (False, 0.0)
     assert summary["listed"] >= summary["candidates"] == run.blocks.n_candidates
     mean = run.posterior.probability[: run.blocks.n_candidates].sum() + summary["links_elsewhere"]

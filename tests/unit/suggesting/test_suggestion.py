@@ -138,7 +138,7 @@ def test_what_is_said_twice_is_compared_once():
             "birth_year": [str(y) for y in year],
         }
     )
-    found = bl.suggest(table, table)
+    found = bl.suggest(table, table.slice(0))
     assert set(kinds(found)) == {"first_name", "surname", "dob"}
     reasons = left_out(found)
     assert "made of first_name and surname" in reasons["A", "full_name"]
@@ -321,3 +321,12 @@ def test_a_title_in_one_file_may_be_a_name_in_the_other():
     titles = [f"{word} camera model X{k}00 black" for k in range(100) for word in ("Big", "Small")]
     found = bl.suggest(pa.table({"title": titles}), pa.table({"name": titles[::-1]}))
     assert kinds(found) == {"title": "text"}
+
+
+def test_the_link_toml_of_init_is_its_owners(files, tmp_path):
+    bl.write_simulation(files, tmp_path / "files")
+    a, b, toml = tmp_path / "files/a.csv", tmp_path / "files/b.csv", tmp_path / "link.toml"
+    for force in ((), ("--force",)):
+        assert run_cli("init", a, b, "-o", toml, *force).exit_code == 0
+        assert toml.stat().st_mode & 0o077 == 0
+        toml.chmod(0o644)

@@ -1,0 +1,47 @@
+"""Each picture, drawn from the run itself."""
+
+import pytest
+
+import bayeslink as bl
+from bayeslink import plots
+from bayeslink.errors import SettingsError
+
+FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.date("dob"), bl.exact("sex")]
+
+
+@pytest.fixture(scope="module")
+def files():
+    return bl.simulate(60, seed=3)
+
+
+@pytest.fixture(scope="module")
+def run(files):
+    return bl.link(files.a, files.b, FIELDS, draws=100, tune=50, chains=2)
+
+
+def test_every_picture_but_that_of_one_pair_takes_a_run(run, files):
+    post = run.posterior
+    assert plots.weights(run).svg()
+    assert plots.links(run).svg() == plots.links(post).svg()
+    assert plots.probabilities(run).svg() == plots.probabilities(post).svg()
+    assert plots.blocks(run).svg() == plots.blocks(post).svg()
+    assert plots.trace(run).svg() == plots.trace(post).svg()
+    assert plots.calibration(run, files.truth).svg() == plots.calibration(post, files.truth).svg()
+    assert "cost of a link" in plots.path(run).svg()
+    assert "Overlap(1, 1)" in plots.sensitivity(run).svg()
+    with pytest.raises(SettingsError, match=r"run\.explain"):
+        plots.waterfall(run)
+
+
+def test_sensitivity_takes_a_run(run):
+    assert len(bl.sensitivity(run, thetas=[6.0]).results) == 1
+
+
+def test_draws_that_are_not_there_are_named(run, files):
+    with pytest.raises(SettingsError, match="log_posterior"):
+        plots.trace(run, "link")
+    point = bl.link(files.a, files.b, FIELDS, point=True)
+    for picture in (plots.links, plots.probabilities, plots.blocks, plots.trace):
+        with pytest.raises(SettingsError, match="point=True"):
+            picture(point)
+    assert plots.weights(point).svg()
