@@ -42,7 +42,7 @@ class _Commands(click.Group):
             except KeyboardInterrupt:
                 if kernels := sys.modules.get("bayeslink.kernels"):
                     kernels.abandon()
-                kept = ctx.invoked_subcommand in ("demo", "reproduce")  # what they have done so far
+                kept = ctx.invoked_subcommand == "demo"  # the files it made
                 words = "" if kept or linking.RESUMABLE in ctx.meta else "; nothing was written"
                 complain(f"bayeslink: interrupted{words}.{_how_to_go_on(ctx)}")
                 ctx.exit(128 + signals[0] if signals else 130)
@@ -82,7 +82,6 @@ for command in (
     results.population,
     results.report,
     reviewing.review,
-    trying.reproduce,
     about.completion,
 ):
     main.add_command(command)
