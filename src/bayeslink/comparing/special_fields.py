@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 _ALL = ("unicode", "case", "accents", "punctuation", "space")
 _KEPT = ("unicode", "case", "accents", "space")  # punctuation means something
-_CODED = 0.2  # share of the texts of each file with a code of their own that makes codes count
 
 
 def text(

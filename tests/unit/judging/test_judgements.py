@@ -37,10 +37,8 @@ def judge(judgements, case, *, version="1", reviewer="x", **verdicts):
     )
 
 
-def standing(judgements, reviewer=None):
-    return {
-        (one.reviewer, one.id_a + one.id_b): one.verdict for one in judgements.current(reviewer)
-    }
+def standing(judgements):
+    return {(one.reviewer, one.id_a + one.id_b): one.verdict for one in judgements.current()}
 
 
 # --- what stands ------------------------------------------------------------------------------
@@ -87,11 +85,11 @@ def test_reviewers_do_not_touch_each_others_verdicts(judgements):
     judge(judgements, "1", reviewer="x", ab="link")
     judge(judgements, "1", reviewer="y", ab="nonlink")
     judge(judgements, "2", reviewer="y", ac="link")
-    assert standing(judgements, "x") == {("x", "ab"): "link"}
-    assert standing(judgements, "y") == {("y", "ab"): "nonlink", ("y", "ac"): "link"}
+    of_y = {("y", "ab"): "nonlink", ("y", "ac"): "link"}
+    assert standing(judgements) == {("x", "ab"): "link", **of_y}
     assert judgements.undo("x") == "1"
-    assert standing(judgements) == standing(judgements, "y")
-    assert judgements.cases("y") == [("1", "1", "y"), ("2", "1", "y")]
+    assert standing(judgements) == of_y
+    assert judgements.cases() == [("1", "1", "y"), ("2", "1", "y")]
 
 
 def test_undo_goes_back_one_case_at_a_time_to_what_was_said_before(judgements):
@@ -133,11 +131,10 @@ def test_agreement_disagreement_and_conflict(judgements):
     judge(judgements, "1", reviewer="y", ab="unsure", ac="nonlink", bc="unsure", ad="link")
     assert judgements.disagreements() == []
     assert judgements.agreed() == ([AB, ("a", "d")], [AC])
-    assert judgements.conflicts() == [AB, ("a", "d")]
+    assert conflicting(judgements.agreed()[0]) == [AB, ("a", "d")]
     judge(judgements, "2", reviewer="z", ab="nonlink")
     assert judgements.disagreements() == [AB]
     assert judgements.agreed() == ([("a", "d")], [AC])
-    assert judgements.conflicts() == []
 
 
 def test_conflicting_links_share_a_record_on_the_same_side():
@@ -174,7 +171,7 @@ def test_any_text_is_safe(judgements):
     judgements.add(
         case=hostile, version=hostile, reviewer=hostile, verdicts={(hostile, hostile): "link"}
     )
-    (one,) = judgements.current(hostile)
+    (one,) = judgements.current()
     assert {one.id_a, one.id_b, one.reviewer, one.case, one.version} == {hostile}
     assert judgements.undo(hostile) == hostile
 
