@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bayeslink.comparing.codes import (
     EMAIL_LABELS,
@@ -30,9 +30,6 @@ from bayeslink.comparing.names import LABELS as NAME_LABELS
 from bayeslink.comparing.names import bare_name, name_ladder
 from bayeslink.comparing.rules import Ladder
 from bayeslink.errors import SettingsError
-
-if TYPE_CHECKING:
-    pass
 
 _ALL = ("unicode", "case", "accents", "punctuation", "space")
 _KEPT = ("unicode", "case", "accents", "space")  # punctuation means something
