@@ -126,7 +126,7 @@ class Run:
         linked: bool | str = True,
         keep_inputs: bool = False,
     ) -> None:
-        """Write the run directory; see `docs/design.md` for its files.
+        """Write the run directory; see `docs/reference/run-directory.md` for its files.
 
         Parameters
         ----------
