@@ -149,12 +149,16 @@ class Judgements:
     def agreed(self) -> tuple[list[Pair], list[Pair]]:
         """Links, and non-links, on which no two reviewers disagree.
 
-        Two of the links may still share a record: see `conflicting`.
+        Two of the links may still share a record: see `conflicts`.
         """
         settled = {pair: said - {UNSURE} for pair, said in self.said().items()}
         links = [pair for pair, verdicts in settled.items() if verdicts == {LINK}]
         nonlinks = [pair for pair, verdicts in settled.items() if verdicts == {NONLINK}]
         return links, nonlinks
+
+    def conflicts(self) -> list[Pair]:
+        """Agreed links that share a record with another: at most one of them can hold."""
+        return conflicting(self.agreed()[0])
 
     def set_sample(self, sample: Sample) -> None:
         """Store a random sample; it takes the place of an earlier one."""

@@ -131,10 +131,11 @@ def test_agreement_disagreement_and_conflict(judgements):
     judge(judgements, "1", reviewer="y", ab="unsure", ac="nonlink", bc="unsure", ad="link")
     assert judgements.disagreements() == []
     assert judgements.agreed() == ([AB, ("a", "d")], [AC])
-    assert conflicting(judgements.agreed()[0]) == [AB, ("a", "d")]
+    assert judgements.conflicts() == [AB, ("a", "d")]
     judge(judgements, "2", reviewer="z", ab="nonlink")
     assert judgements.disagreements() == [AB]
     assert judgements.agreed() == ([("a", "d")], [AC])
+    assert judgements.conflicts() == []
 
 
 def test_conflicting_links_share_a_record_on_the_same_side():
