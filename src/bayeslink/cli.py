@@ -45,7 +45,7 @@ class _Commands(click.Group):
                 raise
             except KeyboardInterrupt:
                 _abandon_compiling()
-                kept = ctx.invoked_subcommand in ("demo", "reproduce")  # what they have done so far
+                kept = ctx.invoked_subcommand == "demo"  # the files it made
                 words = "" if kept or linking.RESUMABLE in ctx.meta else "; nothing was written"
                 complain(f"bayeslink: interrupted{words}.{_how_to_go_on(ctx)}")
                 ctx.exit(128 + signals[0] if signals else 130)
@@ -86,7 +86,6 @@ for command in (
     results.population,
     results.report,
     reviewing.review,
-    trying.reproduce,
     about.completion,
 ):
     main.add_command(command)

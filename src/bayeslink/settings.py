@@ -11,9 +11,12 @@ link.toml, as `read` does for `encoding` and `missing`, Python takes these keys 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from enum import Enum
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayeslink.errors import SettingsError
@@ -27,6 +30,15 @@ if TYPE_CHECKING:
 
 Sides = str | tuple[str, str]
 Ids = Sides | tuple[str | None, str | None] | None
+
+
+class Found(Enum):
+    """That a setting is found in the files."""
+
+    IN_THE_FILES = "found"
+
+
+FOUND = Found.IN_THE_FILES
 Entries = dict[str, Any]  # plain data, by key of link.toml
 
 STRUCTURES = ("dependent", "independent")
@@ -56,6 +68,7 @@ class Key(NamedTuple):
 class _Argument(NamedTuple):
     """An argument of `link`: its keys, and how it comes from them and goes back."""
 
+    doc: str  # for Python
     keys: tuple[Key, ...]
     check: Callable[[Any], Any]  # plain data or Python's form -> Python's form
     join: Callable[[Entries], Any]
@@ -83,6 +96,7 @@ def _as_given(value: Any) -> Any:
 def _option(
     default: Any,
     *keys: Key,
+    doc: str = "",
     check: Callable[[Any], Any] = _as_given,
     join: Callable[[Entries], Any] | None = None,
     split: Callable[[Any], Entries] | None = None,
@@ -90,7 +104,11 @@ def _option(
     """An attribute of `LinkSettings`; one of several keys says how they `join` and `split`."""
     name = keys[0].name if keys else ""
     argument = _Argument(
-        keys, check, join or (lambda entries: entries[name]), split or (lambda v: {name: v})
+        doc or (keys[0].help if keys else ""),
+        keys,
+        check,
+        join or (lambda entries: entries[name]),
+        split or (lambda v: {name: v}),
     )
     return dataclasses.field(default=default, metadata={"argument": argument})
 
@@ -107,14 +125,16 @@ def _one_or_two(key: str, value: Any) -> Any:
     return names[0] if len(names) == 1 else tuple(names)
 
 
-def checked_id(given: Any) -> Ids:
+def checked_id(given: Any) -> Any:
     """The id column of both files, or of each; None, in link.toml [], where there is none."""
+    if given is FOUND:
+        return given
     given = plain(given)
     if given is None or given == []:
         return None
     if isinstance(given, list) and len(given) == 2 and ([] in given or None in given):
         a, b = (checked_id(part) for part in given)
-        return a, b  # type: ignore[return-value]
+        return a, b
     return _one_or_two("id", given)
 
 
@@ -179,7 +199,9 @@ def _numbers(text: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise SettingsError(f"--overlap-beta takes two numbers such as 1,1, got {text!r}.") from None
+        raise SettingsError(
+            f"--overlap-beta takes two numbers such as 1,1, got {text!r}."
+        ) from None
 
 
 def _checked_loss(given: Any) -> Loss | None:
@@ -238,7 +260,7 @@ def _missing(given: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return a, b
 
 
-def _read_entries(options: Sequence[ReadOptions]) -> Entries:
+def reading_entries(options: Sequence[ReadOptions]) -> Entries:
     """How the files are read, as far as it is not as usual."""
     from bayeslink.data.read_options import ReadOptions
 
@@ -256,7 +278,7 @@ def _read_entries(options: Sequence[ReadOptions]) -> Entries:
 
 # --- the options --------------------------------------------------------------------------------
 
-_EACH = {"multiple": True}  # once for both files, or once for each
+_EACH: dict[str, Any] = {"multiple": True}  # once for both files, or once for each
 _READ = (
     _key("encoding", "Such as cp1252 (twice: of A, then of B). [utf-8]", (str, list), **_EACH),
     _key("delimiter", "Told from the header unless given.", (str, list), **_EACH),
@@ -277,13 +299,15 @@ READING = tuple(key.name for key in _READ)
 class LinkSettings:
     """Everything that can be chosen in a linkage."""
 
-    a: str | None = _option(
+    a: Any = _option(
         None, _key("a", "The first file, if it is one.", (str,), flag=False, path=True)
     )
-    b: str | None = _option(None, _key("b", "The second file.", (str,), flag=False, path=True))
-    id: Ids = _option(
-        "id",
+    b: Any = _option(None, _key("b", "The second file.", (str,), flag=False, path=True))
+    id: Any = _option(
+        FOUND,
         _key("id", "Id column (twice: in A, then in B).", (str, list), flag=False),
+        doc="The id column, as one name or (name in A, name in B); None numbers the rows. Unless "
+        "given, the column `id`, or where a file has none, what `suggest` finds.",
         check=checked_id,
         split=_id_entry,
     )
@@ -294,6 +318,7 @@ class LinkSettings:
             "differ).", (list, str), lambda parts: [part.split("=", 1) for part in parts],
             multiple=True, metavar="COLUMN",
         ),
+        doc="Columns that must be equal for a pair to be in scope, each as one name or two.",
         check=_checked_block,
         split=lambda block: {"block": plain(block) or None},
     )  # fmt: skip
@@ -303,6 +328,7 @@ class LinkSettings:
             "labels", "Judged pairs, to hold for certain: a reviewed run directory, or a CSV or "
             "Parquet file.", (str,), path=True, metavar="PATH",
         ),
+        doc="Pairs as judged in a review: a run directory, or what else `read_labels` takes.",
     )  # fmt: skip
     structure: str = _option(
         "dependent",
@@ -310,22 +336,29 @@ class LinkSettings:
             "structure", "Fields may depend on each other, or (as in the paper) not. [dependent]",
             (str,), choices=STRUCTURES,
         ),
+        doc='"dependent": errors of a link may come together or apart, and fields may agree '
+        'together among non-links, as households do; how far, follows from the data. '
+        '"independent": the paper\'s model.',
         check=_checked_structure,
     )  # fmt: skip
     point: bool = _option(
         False,
         _key("point", "Point estimate only: no probabilities.", (bool,), is_flag=True),
+        doc="Stop at the penalized-likelihood estimate: no probabilities.",
         split=lambda on: {"point": on or None},
     )
     w0: float | None = _option(
         None,
         _key("w0", "Weight above which pairs are swept over. [chosen by block size]", _NUMBER,
              type=float),
+        doc="Pairs above this weight are swept over in sampling, all others are sampled now and "
+        "then: a matter of speed.",
     )  # fmt: skip
     restricted: bool = _option(
         False,
         _key("restricted", "Only pairs above w0 may link, as in the paper; for comparison.",
              (bool,), is_flag=True),
+        doc="Only pairs above w0 may link: the paper's restricted MCMC.",
         split=lambda on: {"restricted": on or None},
     )  # fmt: skip
     draws: int = _option(
@@ -335,8 +368,20 @@ class LinkSettings:
         500, _key("tune", "Draws of each chain before those. [500]", (int,), type=int)
     )
     chains: int = _option(4, _key("chains", "Chains. [4]", (int,), type=int))
-    seed: int = _option(1, _key("seed", "Of the draws. [1]", (int,), type=int))
-    read: Any = _option(None, *_READ, check=_checked_read, join=_read_from, split=_read_entries)
+    seed: int = _option(
+        1,
+        _key("seed", "Of the draws. [1]", (int,), type=int),
+        doc="Of the draws: the same seed gives the same result on any number of threads.",
+    )
+    read: Any = _option(
+        None,
+        *_READ,
+        doc="How files are read (`ReadOptions`, for both or one each), or by name: missing (values "
+        "that count as missing), encoding, delimiter, …",
+        check=_checked_read,
+        join=_read_from,
+        split=reading_entries,
+    )
     prior: LinkCountPrior | None = _option(
         None,
         _key("theta", "Cost of one link. Without it, it follows from --overlap-beta.", _NUMBER,
@@ -347,6 +392,8 @@ class LinkSettings:
             "share]", (list,), _numbers, flags=("--overlap-beta", "--overlap"),
             metavar="ALPHA,BETA",
         ),
+        doc="A prior on the number of links; a flat one on the overlap of the files unless given. "
+        "theta=2, the cost of a link, is short for prior=Penalty(2).",
         join=_prior_from,
         split=_prior_entries,
     )  # fmt: skip
@@ -357,6 +404,7 @@ class LinkSettings:
             "does.", (dict,), lambda cost: {"reject": cost}, flags=("--reject",), type=float,
             metavar="COST",
         ),
+        doc="What errors and review cost; balanced unless given, which links pairs above ½.",
         check=_checked_loss,
         split=_loss_entries,
     )  # fmt: skip
@@ -366,6 +414,9 @@ class LinkSettings:
             "engine", "Who does the work: this machine, or Spark; then A and B may be tables of "
             "its catalogue or Parquet folders. [local]", (str,), choices=("local", "spark"),
         ),
+        doc='A Spark session, or "spark" for the active one: comparing and searching are done on '
+        "its cluster, with the same result; `a` and `b` may be Spark DataFrames, tables of its "
+        "catalogue or addresses of Parquet folders. This machine unless given.",
     )  # fmt: skip
     fields: Any = _option(
         None,
@@ -385,14 +436,22 @@ class LinkSettings:
         None,
         _key("model", "An earlier run directory or its model.json: what it learned of m is the "
              "prior.", repeated=False, path=True, metavar="PATH"),
+        doc="An earlier run, its directory or its model.json: what it learned of m is the prior. "
+        "Its fields are compared unless `fields` are given.",
     )  # fmt: skip
     strength: float = _option(
         1.0,
         _key("strength", "How much of the model's links counts. [1]", repeated=False, type=float,
              metavar="SHARE"),
+        doc="How much of the model counts (1: as if its links were links here; 0: not at all; inf: "
+        "m and u are fixed).",
     )  # fmt: skip
-    known_links: Any = _option(None)
-    known_nonlinks: Any = _option(None)
+    known_links: Any = _option(
+        None,
+        doc="Pairs (id_a, id_b) known to be links; of a table with a `decision`, as `run.links` "
+        "has, the links.",
+    )
+    known_nonlinks: Any = _option(None, doc="Pairs known to be no links.")
     started_in: str = _option(".")  # the directory from which paths lead
 
     @classmethod
@@ -416,6 +475,14 @@ class LinkSettings:
             raise TypeError(f"there is no option {unknown!r}.{hint} Options: {', '.join(names())}.")
         values.setdefault("read", _checked_read(None))
         return cls(**values)
+
+    def repeated(self) -> dict[str, Any]:
+        """The arguments of `link` that repeat a run on the same files, or on others."""
+        return {
+            name: getattr(self, name)
+            for name, argument in arguments()
+            if name not in ("a", "b", "labels", "engine") and any(k.repeated for k in argument.keys)
+        }
 
     def changed(self, **changes: Any) -> LinkSettings:
         """The same with some options changed."""
@@ -452,3 +519,30 @@ def keys() -> dict[str, Key]:
 
 def _is_said(name: str, argument: _Argument, given: Mapping[str, Any]) -> bool:
     return name in given or any(given.get(key.name) is not None for key in argument.keys)
+
+
+def described() -> str:
+    """The options of `link` for its docstring."""
+    shown = [(name, arg.doc) for name, arg in arguments() if arg.doc and name not in _NOT_OPTIONS]
+    lines = [line for name, doc in shown for line in wrap(f"{name}: {doc}", 88)]
+    return "".join(f"        {line}\n" for line in lines)
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a function whose `**options` are settings, with each by name."""
+    own = inspect.signature(function)
+    told = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    options = [
+        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default)
+        for f in dataclasses.fields(LinkSettings)
+        if f.name not in _NOT_OPTIONS
+    ]
+    short = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+        for name in names()
+        if name in ("theta", "missing")
+    ]
+    return own.replace(parameters=[*told, *options, *short])
+
+
+_NOT_OPTIONS = ("a", "b", "fields", "started_in")

@@ -13,7 +13,7 @@ from bayeslink.errors import SettingsError
 
 
 def fields_on(texts: Sequence[str]) -> list[Field | str]:
-    """What several `--on` say; a column alone stays one: how it is compared follows from the files."""
+    """What several `--on` say; a column alone stays text: its comparison is chosen later."""
     return [f for text in texts for f in ([text] if _only_named(text) else parse_on(text))]
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing.fields import Field, exact
-from bayeslink.data.records import ReadOptions, Records, read_records
+from bayeslink.data.read_options import ReadOptions
+from bayeslink.data.records import Records, read_records
 from bayeslink.engines.limits import refuse_long_texts
 from bayeslink.engines.local import LocalPairs
 from bayeslink.engines.same_input import refuse_same_records

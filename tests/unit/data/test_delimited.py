@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from bayeslink.cli import main
 from bayeslink.data import delimited
 from bayeslink.data.delimited import all_columns
-from bayeslink.data.records import ReadOptions, read_records
+from bayeslink.data.read_options import ReadOptions
+from bayeslink.data.records import read_records
 from bayeslink.errors import InputError, OutputError, SettingsError
 
 

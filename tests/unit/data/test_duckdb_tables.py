@@ -9,7 +9,8 @@ from click.testing import CliRunner
 import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.data import duckdb_tables
-from bayeslink.data.records import ReadOptions, read_records
+from bayeslink.data.read_options import ReadOptions
+from bayeslink.data.records import read_records
 from bayeslink.results.store import comparison_settings
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from bayeslink.results.settings import fields_from, link_arguments
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
@@ -23,7 +24,6 @@ from bayeslink.comparing.catalogue import COMPARISONS
 from bayeslink.comparing.field_checks import NORMALISATIONS
 from bayeslink.errors import SettingsError
 from bayeslink.results.link_toml import dump, load, reading_entries
-from bayeslink.results.settings import fields_from, link_arguments
 from bayeslink.review.material import open_run
 
 # --- from settings to the file and back -------------------------------------------------------
@@ -431,7 +431,7 @@ def test_saved_after_the_working_directory_has_changed(project, tmp_path, monkey
     run = bl.link("a.csv", Path("b.csv"), FIELDS, read=READ_APART, point=True)
     monkeypatch.chdir(tmp_path)
     run.save("out")
-    assert run.settings["a"] == "a.csv"
+    assert run.settings.a == "a.csv"
     found = load(tmp_path / "out" / "link.toml")
     assert found["a"] == str(project / "files" / "a.csv")
     assert found["quarantine"] == ["", str(project / "files" / "short.txt")]
