@@ -145,10 +145,10 @@ def _id_entry(ids: Ids) -> Entries:
     return {"id": [[] if name is None else name for name in plain_ids or ()]}
 
 
-def _checked_block(given: Any) -> list[Sides]:
+def _checked_block(given: Any) -> tuple[Sides, ...]:
     given = plain(given)
     parts = [given] if isinstance(given, str) else given or ()
-    return [_one_or_two("block", part) for part in parts]
+    return tuple(_one_or_two("block", part) for part in parts)
 
 
 def _checked_fields(given: Any) -> list[Field | str] | None:

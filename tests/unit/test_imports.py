@@ -12,10 +12,10 @@ SOURCE = Path(bayeslink.__file__).parent
 
 # Each room may import from those after it; within a room, imports go in no circle.
 ROOMS = [
-    "__main__", "cli", "commands", "review", "exchange", "linking", "suggesting",
-    "plots", "report", "results", "judging", "simulation", "engines", "inference", "pairs",
+    "__main__", "cli", "commands", "review", "exchange", "linking", "suggesting", "plots",
+    "report", "results", "judging", "simulation", "engines", "settings", "inference", "pairs",
     "comparing", "data", "kernels", "progress", "threads", "streams", "memory", "checkpoints",
-    "settings", "shown", "spoken", "plain", "private", "distinct", "errors", "__init__",
+    "shown", "spoken", "plain", "private", "distinct", "errors", "__init__",
 ]  # fmt: skip
 
 

@@ -31,7 +31,6 @@ from bayeslink.commands.talking import (
 )
 from bayeslink.data.places import require_there
 from bayeslink.errors import SettingsError
-from bayeslink.results.claim import check_target
 from bayeslink.settings import FOUND, LinkSettings
 
 if TYPE_CHECKING:
@@ -124,6 +123,8 @@ def link(
         require_there(flags["a"], "A" if update is None else "B")
         require_there(flags["b"], "B")
     if output:
+        from bayeslink.results.claim import check_target
+
         check_target(Path(output), force=force)  # before the work, not after it
     if update is not None:
         _link_batch(update, output, force, group_readable, as_json, flags)
@@ -132,7 +133,7 @@ def link(
         from bayeslink.engines.spark.choosing import started_session
         from bayeslink.linking.checks import check_link
         from bayeslink.linking.link import link_with
-        from bayeslink.results.claim import claim
+        from bayeslink.results.claim import check_target, claim
         from bayeslink.results.interrupted import checkpoints_of
         from bayeslink.results.link_toml import load
 

@@ -27,7 +27,7 @@ from bayeslink.data.delimited import (
     write_misfits,
 )
 from bayeslink.data.headers import no_records, refuse_records_as_names
-from bayeslink.data.places import is_url, located, shown
+from bayeslink.data.places import is_url, located, refuse_empty, shown
 from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.sources import Table, read_source, usable
 from bayeslink.errors import InputError, NoColumnError, SettingsError
@@ -116,12 +116,8 @@ def read_records(
         raise SettingsError("No column was asked for. Name an id column or at least one other.")
     path, label = None, f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
     if isinstance(source, str | os.PathLike):
+        refuse_empty(source, side)
         path, label = None if is_url(source) else Path(located(source)), shown(source)
-        if not label:
-            raise InputError(
-                f"input {side}: its path is empty. Give the path of a file; '.' means the Parquet "
-                "files of the working directory."
-            )
     where = f"input {side}, {label if label.isprintable() else repr(label)}"
     budget = Memory().budget if memory is None else memory
     try:

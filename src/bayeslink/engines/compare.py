@@ -17,10 +17,9 @@ from bayeslink.engines.swapping import with_swapped_names
 from bayeslink.errors import OutputError, SettingsError
 from bayeslink.memory import Memory, parse_memory
 from bayeslink.pairs.source import PairSource
+from bayeslink.settings import Ids, Sides
 
 Progress = Callable[[str], None]
-Sides = str | tuple[str, str]
-Ids = Sides | tuple[str | None, str | None] | None
 
 
 def compare(

@@ -133,7 +133,7 @@ def provenance(run: Run, remarks: Sequence[str] = ()) -> dict[str, Any]:
 def _link_toml(run: Run, target: Path, kept: Mapping[str, Any]) -> str:
     """The link.toml of a run, for the directory that it will be in."""
     labels = None if run.labels is None else str(target / LABELS)
-    own = {key: str(target / name) for key, name in kept.items()}
+    own: dict[str, Any] = {key: str(target / name) for key, name in kept.items()}
     return link_toml.dump(replace(run.settings, labels=labels, **own), target)
 
 
