@@ -2,7 +2,11 @@
 
 import csv
 import json
+import os
 import re
+import subprocess
+import sys
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from urllib.parse import urlsplit
@@ -131,6 +135,7 @@ def test_judging_is_blind_until_p(browser, run, serve):
     page.wait_for_selector(".evidence.sum")
     text = page.inner_text("#case")
     assert all(f"{p:.3f}" in text for p in chances)
+    assert all(f"{p:.3f}" in visit.status for p in chances)  # rounded alike
     bars = page.locator(".evidence:not(.sum)")
     assert bars.count() == len(rows) * len(material.fields)
     together = [x["together"] for x in evidence(material, visit.case) if x["together"]]
@@ -440,3 +445,34 @@ def test_a_reload_goes_on_and_a_tab_without_the_token_says_what_to_open(browser,
     page.goto("about:blank")
     page.goto(f"http://{server.host}/#token=wrong")
     visit.until_text("Open the whole address that bayeslink review printed last", "#remark")
+
+
+def test_the_address_that_a_browser_is_started_with_is_good_for_once(browser, run, tmp_path):
+    """Others may see it among the arguments of the browser."""
+    note = tmp_path / "address"
+    script = tmp_path / "browser"
+    script.write_text(f"#!/bin/sh\nprintf %s \"$1\" > '{note}.new' && mv '{note}.new' '{note}'\n")
+    script.chmod(0o755)
+    environment = {**os.environ, "BROWSER": f"{script} %s", "DISPLAY": ":0"}
+    words = [sys.executable, "-m", "bayeslink", "review", str(run)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment) as process:
+        try:
+            printed = process.stdout.readline().decode().split()[-1]
+            for _ in range(200):
+                if note.exists():
+                    break
+                time.sleep(0.05)
+            address = note.read_text()
+            assert address.split("#")[0] == printed.split("#")[0]
+            assert address != printed
+            page = browser.new_context().new_page()
+            page.goto(address)
+            for _ in range(2):
+                page.wait_for_selector("#name-dialog[open]")
+                page.reload()
+            page = browser.new_context().new_page()
+            page.goto(address)
+            page.wait_for_selector("footer", state="hidden")
+            assert "printed" in page.inner_text("#remark")
+        finally:
+            process.kill()

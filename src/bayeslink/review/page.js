@@ -1,5 +1,5 @@
 import { ask, download, enter } from "/asking.js";
-import { VERDICTS, count, element, group, showEvidence, tenths } from "/draw.js";
+import { VERDICTS, count, element, group, probability, showEvidence, tenths } from "/draw.js";
 import { overviewParts, sampleSays } from "/overview.js";
 
 const at = (id) => document.getElementById(id);
@@ -245,7 +245,7 @@ async function reveal() {
   if (shown.revealed) {
     const found = await ask(`/api/evidence/${encodeURIComponent(shown.case)}`);
     found.forEach((one, place) => showEvidence(place, one, at("case")));
-    const best = found.map((one, place) => `pair ${place + 1}: ${one.probability.toFixed(2)}`);
+    const best = found.map((one, place) => `pair ${place + 1}: ${probability(one.probability)}`);
     say(`Probability of a link, ${best.join("; ")}.`);
   } else {
     say(openPairs());
