@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,6 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         with ends_in_order() as signals:
             try:
-                _require_address_space()
                 return super().invoke(ctx)
             except BayeslinkError as error:
                 _abandon_compiling()
@@ -73,6 +73,32 @@ def main(ctx: click.Context, version: bool) -> None:
         raise click.UsageError("Missing command.", ctx)
 
 
+def _with_room(run: Any) -> Any:
+    """The same, but refused first where it would find no room: its help is shown all the same."""
+
+    @wraps(run)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        _require_address_space()
+        return run(*args, **kwargs)
+
+    return checked
+
+
+def _require_address_space() -> None:
+    """Refuse a limit within which the libraries cannot be loaded: some hang in their import."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < _ADDRESSES:
+        raise OutputError(
+            f"the address space is limited to {limit / 1e9:.1f} GB, and the libraries alone "
+            f"reserve {_ADDRESSES / 1e9:.1f} GB of it, most of which they never use. Nothing was "
+            "written. Lift the limit (ulimit -v unlimited); to use less memory, say --memory."
+        )
+
+
 for command in (
     trying.demo,
     drafting.init,
@@ -89,27 +115,14 @@ for command in (
     about.completion,
 ):
     main.add_command(command)
+    if command not in (drafting.comparisons, about.completion):  # which load no library
+        command.callback = _with_room(command.callback)
 
 
 def _abandon_compiling() -> None:
     """Do not wait for code that nobody will run: a mistake is told at once."""
     if kernels := sys.modules.get("bayeslink.kernels"):
         kernels.abandon()
-
-
-def _require_address_space() -> None:
-    """Refuse a limit within which the libraries cannot be loaded: some hang in their import."""
-    if sys.platform == "win32":
-        return
-    import resource
-
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit != resource.RLIM_INFINITY and limit < _ADDRESSES:
-        raise OutputError(
-            f"the address space is limited to {limit / 1e9:.1f} GB, and the libraries alone "
-            f"reserve {_ADDRESSES / 1e9:.1f} GB of it, most of which they never use. Nothing was "
-            "written. Lift the limit (ulimit -v unlimited); to use less memory, say --memory."
-        )
 
 
 def _how_to_go_on(ctx: click.Context) -> str:

@@ -263,7 +263,7 @@ def test_link_without_fields_takes_the_proposal(files):
     assert any("chosen from the files" in warning for warning in run.warnings)
     assert bl.evaluate(run.links, files.truth).f1 > 0.98
     same = bl.link(pd.DataFrame(files.a.to_pandas()), files.b, id=None, point=True)
-    assert same.settings["id"] is None
+    assert same.settings.id is None
 
 
 def test_a_proposal_is_short_to_read_and_to_show(files):
