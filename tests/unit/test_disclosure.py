@@ -137,7 +137,7 @@ def test_without_values_there_is_no_id(simulated, tmp_path):
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_only_the_owner_may_read_a_run_unless_it_is_shared(simulated, tmp_path, shared):
-    a, b = (simulated[0][2].settings[side] for side in "ab")
+    a, b = (getattr(simulated[0][2].settings, side) for side in "ab")
     words = ["link", a, b, "--on", "fname", "--point", "-o", str(tmp_path / "out")]
     done = CliRunner().invoke(main, [*words, *(["--group-readable"] if shared else [])])
     assert done.exit_code == 0, done.output
