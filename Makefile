@@ -38,9 +38,9 @@ sbom: $(DEV)
 	$(BIN)/python benchmarks/supply_chain.py sbom.json
 
 experiments: $(DEV)
-	$(BIN)/bayeslink reproduce census
-	$(BIN)/bayeslink reproduce large
-	$(BIN)/bayeslink reproduce simulation
+	$(BIN)/python -m experiments census
+	$(BIN)/python -m experiments large
+	$(BIN)/python -m experiments simulation
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bayeslink needs Python 3.11 or newer, found " + sys.version.split()[0] + ". Name one with: make PYTHON=python3.12 ...")'

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import bayeslink as bl
-from bayeslink.reproduce import data as paper
+from experiments import data as paper
 
 TYPING = ("typing", "ocr", "phonetic", "missing")  # errors within a field
 SIZES = (500, 2_000, 10_000, 50_000)

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import bayeslink as bl
-from bayeslink.reproduce.data import ROOT
+from experiments.data import ROOT
 
 FIELDS = {
     "abt_buy": [bl.text("name"), bl.numeric("price")],

@@ -35,7 +35,7 @@ MODELS = {"paper": {"structure": "independent", "restricted": True}, "default": 
 
 def measure(n: int, model: str) -> None:
     load_kernels()
-    from bayeslink.results.settings import parse_on
+    from bayeslink.comparing.parsing import parse_on
     from bayeslink.simulation.files import write_simulation
 
     fields = [field for text in FIELDS for field in parse_on(text)]

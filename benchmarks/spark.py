@@ -29,7 +29,7 @@ SIZES = (50_000, 200_000, 1_000_000)
 def measure(folder: str, n: int, engine: str) -> None:
     load_kernels()
     import bayeslink as bl
-    from bayeslink.results.settings import parse_on
+    from bayeslink.comparing.parsing import parse_on
 
     fields = [field for text in FIELDS for field in parse_on(text)]
     a, b = (str(Path(folder) / side) for side in "ab")

@@ -13,13 +13,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import duckdb
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 import bayeslink as bl
-from bayeslink.reproduce.data import ROOT
 from bayeslink.results.pair_files import pairs_of
+from experiments.data import ROOT
 
 
 def fodors_zagats(cl: Any) -> tuple[list[Any], list[list[str]], list[list[str]]]:

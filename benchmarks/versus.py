@@ -31,6 +31,8 @@ from typing import Any
 from measure import MACHINE, load_kernels
 from versus_settings import DATA_SETS, DataSet
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # experiments
+
 SCRATCH = Path(tempfile.gettempdir()) / "bayeslink-versus"
 PEERS = ("splink", "recordlinkage", "pandas<3", "duckdb")
 TOOLS = Path(__file__).with_name("versus_tools.py")
@@ -103,7 +105,7 @@ def _simulated(folder: Path, _: Path, n: int, errors: int, seed: int) -> None:
 
 
 def _large(folder: Path, _: Path) -> None:
-    from bayeslink.reproduce.data import MISSING, large
+    from experiments.data import MISSING, large
 
     files = large()
     if files.source.startswith("SIMULATED"):

@@ -1,1 +1,5 @@
-"""One command for each experiment of the paper; the code is in `bayeslink.reproduce`."""
+"""The paper's experiments, from data to tables and figures, one module each.
+
+`python -m experiments census` runs one from a clone; they are not part of the package. Each module
+has `run(output, progress) -> str`: it writes figures to `output` and returns its tables as text.
+"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayeslink.reproduce.data import (  # noqa: F401 - for the tests
+from experiments.data import (  # noqa: F401 - for the tests
     CENSUS,
     REFERENCES,
     ROOT,

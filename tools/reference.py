@@ -25,7 +25,7 @@ from bayeslink.inference.posterior import Posterior
 from bayeslink.inference.posthoc import Blocks
 from bayeslink.linking.run import Run
 from bayeslink.results.link_toml import KEYS
-from bayeslink.results.settings import TYPE_NAMES
+from bayeslink.settings import TYPE_NAMES
 from bayeslink.suggesting.suggestion import Suggestion
 
 ROOT = Path(__file__).parents[1]

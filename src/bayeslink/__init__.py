@@ -33,7 +33,7 @@ _PUBLIC = {
     "phone": "comparing.special_fields",
     "postcode": "comparing.special_fields",
     "text": "comparing.special_fields",
-    "ReadOptions": "data.records",
+    "ReadOptions": "data.read_options",
     "Overlap": "inference.priors",
     "Penalty": "inference.priors",
     "assign_em": "inference.em",
@@ -109,7 +109,7 @@ if TYPE_CHECKING:
         postcode,
         text,
     )
-    from bayeslink.data.records import ReadOptions
+    from bayeslink.data.read_options import ReadOptions
     from bayeslink.engines.compare import compare
     from bayeslink.errors import BayeslinkError, InputError, OutputError, SettingsError
     from bayeslink.exchange.splink_settings import read_splink

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,6 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         with ends_in_order() as signals:
             try:
-                _require_address_space()
                 return super().invoke(ctx)
             except BayeslinkError as error:
                 _abandon_compiling()
@@ -45,7 +45,7 @@ class _Commands(click.Group):
                 raise
             except KeyboardInterrupt:
                 _abandon_compiling()
-                kept = ctx.invoked_subcommand in ("demo", "reproduce")  # what they have done so far
+                kept = ctx.invoked_subcommand == "demo"  # the files it made
                 words = "" if kept or linking.RESUMABLE in ctx.meta else "; nothing was written"
                 complain(f"bayeslink: interrupted{words}.{_how_to_go_on(ctx)}")
                 ctx.exit(128 + signals[0] if signals else 130)
@@ -73,29 +73,15 @@ def main(ctx: click.Context, version: bool) -> None:
         raise click.UsageError("Missing command.", ctx)
 
 
-for command in (
-    trying.demo,
-    drafting.init,
-    linking.link,
-    linking.resume,
-    drafting.comparisons,
-    trying.simulate,
-    results.evaluate,
-    results.explain,
-    results.join,
-    results.population,
-    results.report,
-    reviewing.review,
-    trying.reproduce,
-    about.completion,
-):
-    main.add_command(command)
+def _with_room(run: Any) -> Any:
+    """The same, but refused first where it would find no room: its help is shown all the same."""
 
+    @wraps(run)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        _require_address_space()
+        return run(*args, **kwargs)
 
-def _abandon_compiling() -> None:
-    """Do not wait for code that nobody will run: a mistake is told at once."""
-    if kernels := sys.modules.get("bayeslink.kernels"):
-        kernels.abandon()
+    return checked
 
 
 def _require_address_space() -> None:
@@ -111,6 +97,32 @@ def _require_address_space() -> None:
             f"reserve {_ADDRESSES / 1e9:.1f} GB of it, most of which they never use. Nothing was "
             "written. Lift the limit (ulimit -v unlimited); to use less memory, say --memory."
         )
+
+
+for command in (
+    trying.demo,
+    drafting.init,
+    linking.link,
+    linking.resume,
+    drafting.comparisons,
+    trying.simulate,
+    results.evaluate,
+    results.explain,
+    results.join,
+    results.population,
+    results.report,
+    reviewing.review,
+    about.completion,
+):
+    main.add_command(command)
+    if command not in (drafting.comparisons, about.completion):  # which load no library
+        command.callback = _with_room(command.callback)
+
+
+def _abandon_compiling() -> None:
+    """Do not wait for code that nobody will run: a mistake is told at once."""
+    if kernels := sys.modules.get("bayeslink.kernels"):
+        kernels.abandon()
 
 
 def _how_to_go_on(ctx: click.Context) -> str:

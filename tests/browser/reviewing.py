@@ -77,6 +77,7 @@ def stored(run, reviewer="Anna"):
     """Case -> verdicts, as the file has them."""
     with Judgements(run / FILE) as judgements:
         found = {}
-        for one in judgements.current(reviewer):
-            found.setdefault(one.case, {})[one.id_a, one.id_b] = one.verdict
+        for one in judgements.current():
+            if one.reviewer == reviewer:
+                found.setdefault(one.case, {})[one.id_a, one.id_b] = one.verdict
     return found

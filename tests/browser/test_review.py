@@ -2,7 +2,13 @@
 
 import csv
 import json
+import os
 import re
+import subprocess
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 from urllib.parse import urlsplit
 
 import pytest
@@ -129,6 +135,7 @@ def test_judging_is_blind_until_p(browser, run, serve):
     page.wait_for_selector(".evidence.sum")
     text = page.inner_text("#case")
     assert all(f"{p:.3f}" in text for p in chances)
+    assert all(f"{p:.3f}" in visit.status for p in chances)  # rounded alike
     bars = page.locator(".evidence:not(.sum)")
     assert bars.count() == len(rows) * len(material.fields)
     together = [x["together"] for x in evidence(material, visit.case) if x["together"]]
@@ -184,7 +191,7 @@ def test_two_reviewers_and_their_disagreement(browser, run, serve):
     assert "Anna and Ben" in text
     assert "κ" in text
     with anna.page.expect_download() as download:
-        anna.page.get_by_role("link", name="CSV", exact=True).click()
+        anna.page.get_by_role("button", name="CSV", exact=True).click()
     with download.value.path().open(newline="") as file:
         labels = list(csv.DictReader(file))
     assert {row["reviewer"] for row in labels} == {"Anna", "Ben"}
@@ -335,7 +342,7 @@ def test_hostile_values_are_inert_and_visible(browser, tmp_path, serve):
     page.wait_for_selector("#more-dialog[open]")
     visit.until_text("<img src=x onerror=alert(1)>", "#overview")
     with page.expect_download() as download:
-        page.get_by_role("link", name="CSV", exact=True).click()
+        page.get_by_role("button", name="CSV", exact=True).click()
     with download.value.path().open(encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file))
     assert not any(cell.startswith(("=", "+", "-", "@", "\t")) for row in rows for cell in row)
@@ -364,7 +371,7 @@ def test_the_policy_holds_where_our_care_might_fail(browser, run, serve):
     assert {urlsplit(url).netloc for url in visit.requests} <= {visit.server.host, "example.org"}
 
 
-def test_another_site_cannot_use_the_reviewers_cookie(browser, run, serve, tmp_path):
+def test_another_site_changes_nothing(browser, run, serve, tmp_path):
     server = serve()
     visit = Visit(browser, server)
     body = {"case": "1", "version": open_run(run).version("1"), "reviewer": "Eve", "verdicts": []}
@@ -379,3 +386,93 @@ def test_another_site_cannot_use_the_reviewers_cookie(browser, run, serve, tmp_p
     page.goto((tmp_path / "evil.html").as_uri())
     page.wait_for_function("document.title === 'done'")  # no policy there
     assert stored(run, "Eve") == {}
+
+
+def test_a_server_at_another_port_learns_nothing_that_opens_the_review(browser, run, serve):
+    """Browsers tell it the cookies of 127.0.0.1, whichever port they came from."""
+    got = {}
+
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self):
+            got.update(self.headers)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<title>other</title>")
+
+        def log_message(self, *words):
+            pass
+
+    server = serve()
+    visit = Visit(browser, server)
+    with HTTPServer(("127.0.0.1", 0), Other) as other:
+        Thread(target=other.serve_forever, daemon=True).start()
+        page = visit.context.new_page()
+        page.goto(f"http://127.0.0.1:{other.server_port}/")
+        seen = page.evaluate("JSON.stringify([document.cookie, {...sessionStorage}, name])")
+        tried = page.evaluate(
+            f"""fetch("http://{server.host}/api/state", {{credentials: "include",
+                headers: {{"X-Review-Token": "x"}}}}).then((r) => r.status, () => "refused")"""
+        )
+        other.shutdown()
+    assert got["Host"] == f"127.0.0.1:{other.server_port}"
+    assert server.token not in f"{got}{seen}"
+    assert tried == "refused"
+    for path in ("/api/state", "/api/case/1?reviewer=Eve", "/files/labels.csv"):
+        assert server.ask(path, token="", Cookie=got.get("Cookie")).status == 403
+    assert visit.context.cookies() == []
+
+
+def test_a_reload_goes_on_and_a_tab_without_the_token_says_what_to_open(browser, run, serve):
+    server = serve()
+    visit = Visit(browser, server)
+    page = visit.page
+    page.reload()
+    visit.arrive()
+    assert page.url == f"http://{server.host}/"
+    visit.press(*"n" * len(visit.verdicts()))
+    visit.saved()
+    visit.check_quiet()
+
+    page = visit.page = visit.context.new_page()
+    page.goto(f"http://{server.host}/")
+    visit.until_text("Open the whole address that bayeslink review printed", "#remark")
+    visit.press("s", "o")
+    assert page.locator("dialog[open], button:visible").count() == 0
+    page.evaluate("address => { location.href = address; }", server.address)  # as if pasted
+    visit.arrive()
+    assert page.url == f"http://{server.host}/"
+
+    page.goto("about:blank")
+    page.goto(f"http://{server.host}/#token=wrong")
+    visit.until_text("Open the whole address that bayeslink review printed last", "#remark")
+
+
+def test_the_address_that_a_browser_is_started_with_is_good_for_once(browser, run, tmp_path):
+    """Others may see it among the arguments of the browser."""
+    note = tmp_path / "address"
+    script = tmp_path / "browser"
+    script.write_text(f"#!/bin/sh\nprintf %s \"$1\" > '{note}.new' && mv '{note}.new' '{note}'\n")
+    script.chmod(0o755)
+    environment = {**os.environ, "BROWSER": f"{script} %s", "DISPLAY": ":0"}
+    words = [sys.executable, "-m", "bayeslink", "review", str(run)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment) as process:
+        try:
+            printed = process.stdout.readline().decode().split()[-1]
+            for _ in range(200):
+                if note.exists():
+                    break
+                time.sleep(0.05)
+            address = note.read_text()
+            assert address.split("#")[0] == printed.split("#")[0]
+            assert address != printed
+            page = browser.new_context().new_page()
+            page.goto(address)
+            for _ in range(2):
+                page.wait_for_selector("#name-dialog[open]")
+                page.reload()
+            page = browser.new_context().new_page()
+            page.goto(address)
+            page.wait_for_selector("footer", state="hidden")
+            assert "printed" in page.inner_text("#remark")
+        finally:
+            process.kill()

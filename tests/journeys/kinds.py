@@ -30,7 +30,6 @@ NO_DRAWS = {
     "sample": "point estimate",
     "draws": "point estimate",
     "population": "point estimate",
-    "changes": "known pairs enter through sampling",
 }
 NO_LINKS = {"population": "fewer links than the 1 needed"}
 

@@ -8,11 +8,13 @@ from functools import partial
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from bayeslink.engines.compare import compare
 from bayeslink.inference.em import assign_em, fit_em
-from bayeslink.reproduce import calibration, census, data, drawing, large, simulation
 from bayeslink.simulation.files import simulate
+from experiments import calibration, census, data, drawing, large, simulation
+from experiments.__main__ import main
 from tests.data import needs_census, needs_study
 
 PNG = b"\x89PNG"
@@ -21,6 +23,18 @@ PNG = b"\x89PNG"
 @pytest.fixture(scope="module")
 def italy():
     return census.compute(data.census(), draws=500)
+
+
+@pytest.mark.parametrize("module", [census, large, simulation])
+def test_each_experiment_has_its_command(tmp_path, monkeypatch, module):
+    def run(output, progress, **options):
+        return f"{output} {options}"
+
+    monkeypatch.setattr(module, "run", run)
+    name = module.__name__.split(".")[-1]
+    done = CliRunner().invoke(main, [name, "-o", str(tmp_path), "--datasets", "3"])
+    options = {"datasets": 3} if module is simulation else {}
+    assert done.output == f"{tmp_path} {options}\n\nFigures in {tmp_path}.\n"
 
 
 # --- census -----------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ def test_without_values_there_is_no_id(simulated, tmp_path):
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_only_the_owner_may_read_a_run_unless_it_is_shared(simulated, tmp_path, shared):
-    a, b = (simulated[0][2].settings[side] for side in "ab")
+    a, b = (getattr(simulated[0][2].settings, side) for side in "ab")
     words = ["link", a, b, "--on", "fname", "--point", "-o", str(tmp_path / "out")]
     done = CliRunner().invoke(main, [*words, *(["--group-readable"] if shared else [])])
     assert done.exit_code == 0, done.output
@@ -153,7 +153,7 @@ def test_only_the_owner_may_read_a_run_unless_it_is_shared(simulated, tmp_path, 
 
 def test_rows_set_aside_are_their_owners(tmp_path):
     for side in "ab":
-        (tmp_path / f"{side}.csv").write_text("id,name\n1,x\n2,y\n3\n")
+        (tmp_path / f"{side}.csv").write_text(f"id,name\n1,x\n2,y\n3,{side}\n4\n")
     read = [bl.ReadOptions(quarantine=tmp_path / f"{side}.txt") for side in "ab"]
     bl.link(*(tmp_path / f"{s}.csv" for s in "ab"), [bl.exact("name")], point=True, read=(*read,))
     assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == 0o600
@@ -162,7 +162,7 @@ def test_rows_set_aside_are_their_owners(tmp_path):
 def test_a_name_in_braces_is_not_filled_in(tmp_path):
     paths = [tmp_path / "{script}.csv", tmp_path / "{body}.csv"]
     for path in paths:
-        path.write_text("id,name\n1,x\n2,y\n")
+        path.write_text(f"id,name\n1,x\n2,y\n3,{path.stem}\n")
     run = bl.link(*paths, [bl.exact("name")], point=True)
     text = report(run, tmp_path / "r.html").read_text("utf-8")
     assert "<title>2 links between {script}.csv and {body}.csv</title>" in text

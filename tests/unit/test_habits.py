@@ -125,7 +125,7 @@ def test_a_first_run_is_spoken_of_but_for_quiet(monkeypatch, tmp_path):
     monkeypatch.setattr("bayeslink.kernels.prepare", prepare)
     said = {}
     for loud in ("-q", "-v", None):
-        command = ["demo", "--n", "0", "-o", str(tmp_path / "demo"), *([loud] if loud else [])]
+        command = ["demo", "--n", "20", "-o", str(tmp_path / "demo"), *([loud] if loud else [])]
         said[loud] = CliRunner().invoke(main, command).stderr
     assert "bayeslink: compiling\n" in said[None]
     assert "modules" not in said[None]

@@ -12,8 +12,8 @@ SOURCE = Path(bayeslink.__file__).parent
 
 # Each room may import from those after it; within a room, imports go in no circle.
 ROOMS = [
-    "__main__", "cli", "commands", "review", "reproduce", "exchange", "linking", "suggesting",
-    "plots", "report", "results", "judging", "simulation", "engines", "inference", "pairs",
+    "__main__", "cli", "commands", "review", "exchange", "linking", "suggesting", "plots",
+    "report", "results", "judging", "simulation", "engines", "settings", "inference", "pairs",
     "comparing", "data", "kernels", "progress", "threads", "streams", "memory", "checkpoints",
     "shown", "spoken", "plain", "private", "distinct", "errors", "__init__",
 ]  # fmt: skip

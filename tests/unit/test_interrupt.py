@@ -105,7 +105,7 @@ kernels._GROUPS = (("search", "scan"),)
 NOTEBOOK = """
 import _thread, sys, threading, time
 import bayeslink as bl
-from bayeslink.results.settings import parse_on
+from bayeslink.comparing.parsing import parse_on
 from bayeslink.threads import NAME
 
 once = threading.Lock()

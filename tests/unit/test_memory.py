@@ -9,6 +9,7 @@ import pytest
 
 import bayeslink as bl
 from bayeslink import memory
+from bayeslink.cli import main
 from bayeslink.comparing import dictionaries
 from bayeslink.engines import joining
 from bayeslink.errors import OutputError, SettingsError
@@ -191,16 +192,33 @@ def test_a_table_split_in_pieces_is_the_table_split_at_once(monkeypatch, field):
         assert whole.fields == parts.fields
 
 
+def limited(limit, folder, *words):
+    """A command within a limit on address space."""
+    import resource
+
+    return subprocess.run(
+        [sys.executable, "-m", "bayeslink", *words],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        cwd=folder, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
 @pytest.mark.parametrize("limit", [600_000_000, 1_500_000_000])
 def test_a_limit_on_address_space_is_told_before_a_library_hangs(limit, tmp_path):
-    import resource
-
     (tmp_path / "a.csv").write_text("id,name\n1,x\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "bayeslink", "link", "a.csv", "a.csv", "-o", "out"],
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
-        cwd=tmp_path, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+    done = limited(limit, tmp_path, "link", "a.csv", "a.csv", "-o", "out")
     assert (done.returncode, "ulimit -v" in done.stderr) == (4, True)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
+@pytest.mark.parametrize(
+    "words",
+    ["--version", "-v --version", "--help", "comparisons date", "completion bash"]
+    + [f"{command} --help" for command in sorted(main.commands)],
+)
+def test_what_loads_no_library_needs_no_address_space(words, tmp_path):
+    done = limited(600_000_000, tmp_path, *words.split())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout

@@ -43,3 +43,10 @@ def test_python_m_is_the_command_line():
     command = [sys.executable, "-m", "bayeslink", "link", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("Usage: bayeslink link ")
+
+
+def test_the_experiments_are_in_the_sdist_and_not_in_the_wheel():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    targets = project["tool"]["hatch"]["build"]["targets"]
+    assert targets["wheel"] == {"packages": ["src/bayeslink"]}
+    assert {"src", "tests", "experiments", "/.github"} <= {*targets["sdist"]["include"]}

@@ -543,19 +543,16 @@ class Server:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.address = self.process.stdout.readline().split()[-1]
-        found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=([\w-]{40,})", self.address)
+        found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/#token=([\w-]{40,})", self.address)
         self.port, self.token = int(found[1]), found[2]
         self.host = f"127.0.0.1:{self.port}"
         self.run = run
-        answer = self.ask(f"/?token={self.token}", cookie="")
-        self.set_cookie = answer.getheader("Set-Cookie")
-        self.cookie = self.set_cookie.partition(";")[0]
 
-    def ask(self, path, *, method="GET", body=None, cookie=None, **headers):
+    def ask(self, path, *, method="GET", body=None, token=None, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-        cookie = self.cookie if cookie is None else cookie
-        given = {"Host": self.host, **({"Cookie": cookie} if cookie else {})}
+        token = self.token if token is None else token
+        given = {"Host": self.host, **({"X-Review-Token": token} if token else {})}
         if body is not None:
             given |= {"Content-Type": "application/json", "Origin": f"http://{self.host}"}
             given["Content-Length"] = str(len(body))
@@ -604,13 +601,31 @@ def stored(run):
         return judgements.current(), judgements.sample()
 
 
-def test_the_token_is_exchanged_for_a_strict_cookie(server):
-    answer = server.ask(f"/?token={server.token}", cookie="")
-    assert (answer.status, answer.getheader("Location")) == (303, "/")
-    assert "HttpOnly" in server.set_cookie
-    assert "samesite=strict" in server.set_cookie.lower()
-    assert server.token not in server.cookie
-    assert server.ask("/").status == 200
+PUBLIC = ("/", "/page.css", "/page.js", "/asking.js", "/draw.js", "/overview.js")
+
+
+def test_without_the_token_there_is_the_empty_page_and_no_more(server):
+    for path in PUBLIC:
+        answer = server.ask(path, token="")
+        assert answer.status == 200, path
+        assert answer.text == server.ask(path).text
+        assert str(server.run).encode() not in answer.text
+        assert b"gname" not in answer.text
+        assert server.ask(path, token="", method="POST", body="{}").status == 403
+
+
+def test_no_answer_sets_a_cookie_and_no_cookie_opens_anything(server):
+    """Browsers send the cookies of a host to all its ports, so to other people's servers too."""
+    given = []
+    for path in (*PUBLIC, f"/?token={server.token}", "/api/token", "/api/state"):
+        cookies = server.ask(path).getheader("Set-Cookie")
+        given += [cookies.partition(";")[0]] if cookies else []
+    for cookie in (*given, f"X-Review-Token={server.token}", f"review-token={server.token}"):
+        for path in ("/api/state", "/api/case/1", "/files/labels.csv", "/api/token"):
+            assert server.ask(path, token="", Cookie=cookie).status == 403, path
+        assert server.tell("/api/judge", token="", Cookie=cookie).status == 403
+    assert given == []
+    assert stored(server.run) == ([], None)
 
 
 FOREIGN = [
@@ -619,29 +634,30 @@ FOREIGN = [
     {"Host": "127.0.0.1:1"},
     {"Host": "127.0.0.1.example.org"},
     {"Host": ""},
-    {"cookie": ""},
-    {"cookie": "bayeslink-review=x"},
-    {"cookie": "a=\x7f; b"},
+    {"token": ""},
+    {"token": "wrong"},
+    {"token": "\x7f"},
+    {"token": "\xe9" * 43},
+    {"token": "", "Authorization": "Bearer x"},
 ]
 
 
 @pytest.mark.parametrize("how", FOREIGN, ids=str)
 def test_who_is_not_known_gets_nothing(server, how):
-    wrong_cookie = {"cookie": f"bayeslink-review-{server.port}=wrong"}
-    for path in ("/", "/page.js", "/api/state", "/api/case/1", "/files/labels.csv", "/nothing"):
-        for headers in (how, wrong_cookie):
-            answer = server.ask(path, **headers)
-            assert answer.status in (400, 403), path
-            assert b"gname" not in answer.text
+    paths = ("/api/state", "/api/case/1", "/api/token", "/files/labels.csv", "/nothing")
+    for path in (*paths, *(PUBLIC if "Host" in how else ())):
+        answer = server.ask(path, **how)
+        assert answer.status in (400, 403), path
+        assert b"gname" not in answer.text
     assert server.tell("/api/judge", **how).status in (400, 403)
     assert stored(server.run) == ([], None)
 
 
-@pytest.mark.parametrize("query", ["token=", "token=no", "x=1", "token={t}&token={t}", "Token={t}"])
-def test_a_wrong_token_is_refused(server, query):
-    answer = server.ask("/?" + query.replace("{t}", server.token), cookie="")
-    assert answer.status == 403
-    assert answer.getheader("Set-Cookie") is None
+def test_the_token_is_taken_from_the_header_only(server):
+    for path in ("/api/state", "/api/token", "/files/labels.csv"):
+        assert server.ask(f"{path}?token={server.token}", token="").status == 403
+        assert server.ask(path, token=server.token[:-1]).status == 403
+        assert server.ask(path, token=server.token + "x").status == 403
 
 
 @pytest.mark.parametrize(
@@ -665,6 +681,12 @@ def test_another_site_changes_nothing(server, headers):
     assert stored(server.run) == ([], None)
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_another_site_reads_nothing(server, site):
+    for path in (*PUBLIC, "/api/state", "/files/labels.csv"):
+        assert server.ask(path, Sec_Fetch_Site=site).status == 403
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -682,9 +704,16 @@ def test_paths_lead_nowhere_else(server, path):
 
 
 def test_every_answer_is_locked_down(server):
-    asked = [("/", None), ("/page.js", None), ("/api/state", None), ("/x", None), ("/", "")]
-    for path, cookie in asked:
-        headers = server.ask(path, cookie=cookie).headers
+    asked = [
+        ("/", None),
+        ("/page.js", None),
+        ("/api/state", None),
+        ("/x", None),
+        ("/", ""),
+        ("/x", ""),
+    ]
+    for path, token in asked:
+        headers = server.ask(path, token=token).headers
         assert headers["Content-Security-Policy"] == POLICY
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Referrer-Policy"] == "no-referrer"
@@ -732,9 +761,8 @@ def test_an_error_of_ours_says_nothing_of_the_data():
 
     sent, lines = [], []
     gate = Gate(broken, 1, lines.append)
-    gate._is_known = lambda headers: True
-    scope = {"type": "http", "method": "GET", "path": "/x", "query_string": b"",
-             "headers": [(b"host", b"127.0.0.1:1")]}  # fmt: skip
+    headers = [(b"host", b"127.0.0.1:1"), (b"x-review-token", gate.token.encode())]
+    scope = {"type": "http", "method": "GET", "path": "/x", "query_string": b"", "headers": headers}
     asyncio.run(gate(scope, None, send))
     assert lines == ["GET 500 ValueError"]
     assert sent[0]["status"] == 500
@@ -766,12 +794,32 @@ def test_a_run_reviewed_from_its_own_directory_is_linked_again_beside_it(tmp_pat
 
 
 def test_a_token_for_a_browser_is_good_for_once():
-    gate = Gate(None, 1, lambda line: None)
+    """To be exchanged for the one that stays, and for nothing else."""
+
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def send(message):
+        sent.append(message)
+
+    def ask(path, token):
+        sent.clear()
+        headers = [(b"host", b"127.0.0.1:1"), (b"x-review-token", token.encode())]
+        asyncio.run(gate({"type": "http", "method": "GET", "path": path, "headers": headers},
+                         None, send))  # fmt: skip
+        return sent[0]["status"]
+
+    sent = []
+    gate = Gate(app, 1, lambda line: None)
     once = gate.token_for_once
-    assert gate._accepts(once)
-    assert not gate._accepts(once)
-    assert gate._accepts(gate.token)
-    assert gate._accepts(gate.token)
+    assert ask("/api/token", gate.token) == 200
+    assert ask("/api/state", once) == 403
+    assert ask("/api/token", once) == 200
+    assert json.loads(sent[1]["body"]) == {"token": gate.token}
+    assert ask("/api/token", once) == 403
+    for _ in range(2):
+        assert ask("/api/token", gate.token) == 200
+        assert ask("/api/state", gate.token) == 200
 
 
 def test_a_review_from_start_to_end(made, tmp_path):
@@ -789,7 +837,7 @@ def test_a_review_from_start_to_end(made, tmp_path):
     out, err = server.end()
     assert server.process.returncode == 0
     assert "review.sqlite" in out
-    assert set(err.split("\n")) <= {"GET 200", "GET 303", "POST 200", ""}
+    assert set(err.split("\n")) <= {"GET 200", "POST 200", ""}
 
 
 def test_a_port_in_use_says_so(server):
@@ -825,10 +873,10 @@ def test_linking_again_takes_the_judgements_in(made, tmp_path):
         server.end()
 
 
-def test_a_new_start_forgets_the_old_cookies(server):
+def test_a_new_start_forgets_the_old_token(server):
     other = Server(server.run)
     try:
         assert other.token != server.token
-        assert other.ask("/", cookie=server.cookie).status == 403
+        assert other.ask("/api/state", token=server.token).status == 403
     finally:
         other.end()

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayeslink.commands.options import FILE, FILE_TEXT, as_json_option, reading
+from bayeslink.commands.options import FILE, FILE_TEXT, as_json_option, reading, said
 from bayeslink.commands.talking import print_json, showing_progress
 from bayeslink.data.places import require_there
 from bayeslink.errors import SettingsError
+from bayeslink.settings import FOUND, LinkSettings
 
 if TYPE_CHECKING:
-    from bayeslink.data.records import ReadOptions
     from bayeslink.suggesting.suggestion import Suggestion
 
 
@@ -34,12 +33,11 @@ def init(a: str, b: str, output: Path, force: bool, as_json: bool, **flags: Any)
     require_there(b, "B")
     with showing_progress() as progress:
         from bayeslink.results.link_toml import refuse_existing_file, write_new
-        from bayeslink.results.settings import from_flags, read_options
 
-        given = from_flags({"a": a, "b": b, **flags})
+        settings = LinkSettings.of(**said({"a": a, "b": b, **flags}))
         refuse_existing_file(output, force=force)
         progress("looking at the files")
-        suggestion = suggest_for(given, read_options(given))
+        suggestion = suggest_for(settings)
         write_new(output, suggestion.to_toml(a, b, output.parent), force=force)
     shown = click.format_filename(output)
     if as_json:
@@ -49,12 +47,12 @@ def init(a: str, b: str, output: Path, force: bool, as_json: bool, **flags: Any)
     click.echo(f"Written to {shown}. Read it, then: bayeslink link --config {shown} -o out")
 
 
-def suggest_for(settings: Mapping[str, Any], read: tuple[ReadOptions, ReadOptions]) -> Suggestion:
+def suggest_for(settings: LinkSettings) -> Suggestion:
     """What to compare in the files that settings name."""
-    from bayeslink.results.settings import id_from
     from bayeslink.suggesting.suggestion import suggest
 
-    return suggest(settings["a"], settings["b"], id=id_from(settings.get("id")), read=read)
+    ids = None if settings.id is FOUND else settings.id
+    return suggest(settings.a, settings.b, id=ids, read=settings.read)
 
 
 @click.command()

@@ -18,7 +18,8 @@ from bayeslink.commands.options import (
     as_json_option,
     force_option,
     quiet,
-    reading,
+    said,
+    settings_options,
     verbose,
 )
 from bayeslink.commands.talking import (
@@ -30,7 +31,7 @@ from bayeslink.commands.talking import (
 )
 from bayeslink.data.places import require_there
 from bayeslink.errors import SettingsError
-from bayeslink.results.claim import check_target
+from bayeslink.settings import FOUND, LinkSettings
 
 if TYPE_CHECKING:
     from bayeslink.linking.run import Run
@@ -64,86 +65,12 @@ _GIVEN = click.core.ParameterSource.COMMANDLINE
     help="A field to compare, such as surname:name or dob=born:date; see `bayeslink comparisons`. "
     "Of a column alone, how is chosen from its values. [all chosen from the files]",
 )
-@click.option(
-    "--block",
-    multiple=True,
-    metavar="COLUMN",
-    help="Compare only pairs that agree on this column (COLUMN_A=COLUMN_B if they differ).",
-)
-@click.option(
-    "--theta", type=float, help="Cost of one link. Without it, it follows from --overlap-beta."
-)
-@click.option(
-    "--overlap-beta",
-    "--overlap",
-    "overlap",
-    metavar="ALPHA,BETA",
-    help="Beta prior on the share of the smaller file that has a match: its mean is "
-    "ALPHA / (ALPHA + BETA), as sure as if so many records had been looked up. [1,1: any share]",
-)
-@reading
-@click.option(
-    "--quarantine",
-    multiple=True,
-    type=FILE_TEXT,
-    metavar="FILE",
-    help="Set short and long rows aside in this file (twice: of A, then of B).",
-)
-@click.option(
-    "--structure",
-    type=click.Choice(["dependent", "independent"]),
-    help="Fields may depend on each other, or (as in the paper) not. [dependent]",
-)
-@click.option(
-    "--w0", type=float, help="Weight above which pairs are swept over. [chosen by block size]"
-)
-@click.option(
-    "--restricted",
-    is_flag=True,
-    default=None,
-    help="Only pairs above w0 may link, as in the paper; for comparison.",
-)
-@click.option("--draws", type=int, help="Draws of each chain that are kept. [1000]")
-@click.option("--tune", type=int, help="Draws of each chain before those. [500]")
-@click.option("--chains", type=int, help="Chains. [4]")
-@click.option(
-    "--reject",
-    type=float,
-    metavar="COST",
-    help="Leave a record to review where that costs less than the expected error, as .1 does.",
-)
-@click.option(
-    "--labels",
-    type=FILE_TEXT,
-    metavar="PATH",
-    help="Judged pairs, to hold for certain: a reviewed run directory, or a CSV or Parquet file.",
-)
-@click.option(
-    "--model",
-    type=FILE_TEXT,
-    metavar="PATH",
-    help="An earlier run directory or its model.json: what it learned of m is the prior.",
-)
-@click.option(
-    "--strength", type=float, metavar="SHARE", help="How much of the model's links counts. [1]"
-)
+@settings_options()
 @click.option(
     "--update",
     type=FILE,
     metavar="RUN",
     help="Link a new batch, the one file given, to the records of A that RUN left without a link.",
-)
-@click.option("--point", is_flag=True, default=None, help="Point estimate only: no probabilities.")
-@click.option("--seed", type=int, help="Of the draws. [1]")
-@click.option("--threads", type=int, help="Threads to use. [all]")
-@click.option(
-    "--memory", metavar="SIZE", help="Memory to use, such as 8GB. [most of the machine's]"
-)
-@click.option(
-    "--engine",
-    type=click.Choice(["local", "spark"]),
-    help="Who does the work: this machine, or Spark; then A and B may be tables of its catalogue "
-    "or Parquet folders. [local]",
 )
 @click.option(
     "--master", metavar="URL", help="Of Spark, such as local[8] or spark://host:7077. [its own]"
@@ -196,6 +123,8 @@ def link(
         require_there(flags["a"], "A" if update is None else "B")
         require_there(flags["b"], "B")
     if output:
+        from bayeslink.results.claim import check_target
+
         check_target(Path(output), force=force)  # before the work, not after it
     if update is not None:
         _link_batch(update, output, force, group_readable, as_json, flags)
@@ -203,49 +132,51 @@ def link(
     with showing_progress() as progress:
         from bayeslink.engines.spark.choosing import started_session
         from bayeslink.linking.checks import check_link
-        from bayeslink.linking.link import link as link_files
-        from bayeslink.results.claim import claim
+        from bayeslink.linking.link import link_with
+        from bayeslink.results.claim import check_target, claim
         from bayeslink.results.interrupted import checkpoints_of
         from bayeslink.results.link_toml import load
-        from bayeslink.results.settings import from_flags, link_arguments
 
-        settings = {**(load(config) if config else {}), **from_flags(flags)}
-        output = output or settings.get("output")
+        entries = {**(load(config) if config else {}), **said(flags)}
+        output = output or entries.get("output")
         for key in ("a", "b"):
-            if not settings.get(key):
+            if not entries.get(key):
                 raise SettingsError(
                     f"file {key.upper()} is missing. Usage: bayeslink link A B -o OUT"
                 )
         if not output:
             raise SettingsError("no output directory. Name one: -o OUT")
         check_target(Path(output), force=force)
-        arguments = link_arguments(settings)
-        arguments |= {key: flags[key] for key in ("model", "strength") if flags[key] is not None}
+        entries.pop("output", None)
+        settings = LinkSettings.of(**entries)
         here = click.get_current_context()
         suggestion = None
         with (
-            claim(output, force=force, inputs=(settings["a"], settings["b"])) as held,
+            claim(output, force=force, inputs=(settings.a, settings.b)) as held,
             checkpoints_of(
                 held,
                 here.params,
-                settings,
+                entries,
                 resumed=RESUMED in here.meta,
                 kept=lambda target: here.meta.update({RESUMABLE: target}),
             ) as checkpoints,
-            _removed_on_failure(read.quarantine for read in arguments["read"]),
+            _removed_on_failure(read.quarantine for read in settings.read),
         ):
-            check_link(**arguments)
+            check_link(settings.a, settings.b, settings)
             prepare_kernels(progress)
-            if arguments.get("engine") == "spark":
-                arguments["engine"] = started_session(flags["master"], flags["spark_conf"])
+            if settings.engine == "spark":
+                session = started_session(flags["master"], flags["spark_conf"])
+                settings = replace(settings, engine=session)
             elif flags["master"] or flags["spark_conf"] or linked_to:
                 raise SettingsError("--master, --spark-conf and --linked-to need --engine spark.")
-            if not arguments["fields"] and not flags["model"]:
+            if not settings.fields and not settings.model:
                 progress("looking at the files")
-                suggestion = suggest_for(settings, arguments["read"])
-                arguments |= {"fields": suggestion.fields, "read": suggestion.read}
-                arguments.setdefault("id", suggestion.id)
-            run = link_files(**arguments, progress=progress, checkpoints=checkpoints)
+                suggestion = suggest_for(settings)
+                ids = suggestion.id if settings.id is FOUND else settings.id
+                settings = replace(settings, fields=suggestion.fields, read=suggestion.read, id=ids)
+            run = link_with(
+                settings, settings.a, settings.b, progress=progress, checkpoints=checkpoints
+            )
             if suggestion:
                 run = replace(run, warnings=(*suggestion.warnings, *run.warnings))
             changed = _changes(flags["labels"], config, run)  # first: it may be OUT's own labels

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from bayeslink.commands.talking import LOUD
+from bayeslink.settings import READING, Key, keys
 
 
 class _FileName(click.ParamType):  # type: ignore[type-arg]
@@ -61,24 +62,53 @@ force_option = click.option(
 )
 
 
-def reading(command: Callable[..., Any]) -> Callable[..., Any]:
-    """How files are read: the options of commands that read two of them."""
-    options = (
-        click.option(
-            "--missing", multiple=True, metavar="VALUE", help="A value that means missing."
-        ),
-        click.option(
-            "--encoding", multiple=True, help="Such as cp1252 (twice: of A, then of B). [utf-8]"
-        ),
-        click.option("--delimiter", multiple=True, help="Told from the header unless given."),
-        click.option("--skip-lines", multiple=True, type=int, help="Lines before the header. [0]"),
-        click.option(
-            "--table", multiple=True, help="Table or query in a database, or sheet of a workbook."
-        ),
-        click.option(
-            "--multiline", is_flag=True, help="Cells may hold lines that look like records."
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The flags of these settings, or of all: see `bayeslink.settings`."""
+    wanted = [key for key in keys().values() if key.flag is not None]
+    if names:
+        wanted = [key for key in wanted if key.name in names]
+
+    def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+        for key in reversed(wanted):
+            command = _click_option(key)(command)
+        return command
+
+    return with_options
+
+
+def _click_option(key: Key) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    given = dict(key.flag or {})
+    flags = given.pop("flags", (f"--{key.name.replace('_', '-')}",))
+    if choices := given.pop("choices", None):
+        given["type"] = click.Choice(choices)
+    elif key.is_path:
+        given["type"] = FILE_TEXT
+    if given.get("is_flag"):
+        given["default"] = None  # not said, rather than false: link.toml may say it
+    return click.option(*flags, key.name, help=key.help, **given)
+
+
+reading = settings_options(*(key for key in READING if key != "quarantine"))
+
+
+def said(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Flags that were given, as link.toml has them; a command may lack some."""
+    entries: dict[str, Any] = {}
+    for name, key in keys().items():
+        value = flags.get(name)
+        if value is None or value == ():
+            continue
+        if key.parse is not None:
+            value = key.parse(value)
+        elif isinstance(value, tuple):
+            value = list(value) if len(value) > 1 else value[0]
+        entries[name] = value
+    if flags.get("on"):
+        from bayeslink.comparing.parsing import fields_on
+
+        entries["fields"] = fields_on(flags["on"])
+    if flags.get("no_id"):
+        entries["id"] = None
+    elif flags.get("ids"):
+        entries["id"] = list(flags["ids"])
+    return entries

@@ -1,4 +1,4 @@
-"""`demo`, `simulate` and `reproduce`: made-up people and the paper's experiments."""
+"""`demo` and `simulate`: made-up people."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ DEMO_FIELDS = (
 def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
     """Simulate two files, link them, and say how well it went."""
     with showing_progress() as progress:
+        from bayeslink.comparing.parsing import parse_on
         from bayeslink.linking.link import link as link_files
         from bayeslink.report.page import report
         from bayeslink.results.evaluation import evaluate
-        from bayeslink.results.settings import parse_on
         from bayeslink.simulation.files import simulate as make_files
         from bayeslink.simulation.files import write_simulation
 
@@ -127,26 +127,3 @@ def simulate(
             f"{output}: a.csv with {numbers['n_a']:,} people, b.csv with {numbers['n_b']:,}, "
             f"{numbers['n_matches']:,} in both (truth.csv)."
         )
-
-
-@click.command()
-@click.argument("experiment", type=click.Choice(["census", "simulation", "large"]))
-@click.option("-o", "--output", default="experiments/output", show_default=True, type=FILE)
-@click.option(
-    "--datasets",
-    default=100,
-    show_default=True,
-    type=click.IntRange(1, 100),
-    help="For simulation: how many of the 100 databases of each setting.",
-)
-def reproduce(experiment: str, output: Path, datasets: int) -> None:
-    """Repeat an experiment of the paper: tables on the screen, figures in OUTPUT."""
-    with showing_progress() as progress:
-        prepare_kernels(progress)
-        from importlib import import_module
-
-        module = import_module(f"bayeslink.reproduce.{experiment}")
-        options = {"datasets": datasets} if experiment == "simulation" else {}
-        text = module.run(output, progress, **options)
-    tell(text)
-    tell(f"\nFigures in {output}.")

@@ -204,7 +204,7 @@ def encode(field: Field, records: Records, side: int) -> Codes:
             evened = pa.array([canonical(text) for text in evened.to_pylist()], evened.type)
         values, numbers = _number_texts(evened, declared)
     else:
-        values, numbers = _number_values(_read_all(field, records, side, texts, declared))
+        values, numbers = _number_values(_read_all(field, side, texts, declared))
     codes = np.append(numbers, len(values)).astype(np.int32)[raw]
     n_absent = int((codes == len(values)).sum())
     unread = np.append(numbers == len(values), False) & ~declared
@@ -294,9 +294,7 @@ def _number_values(values: list[Any]) -> tuple[list[Any], NDArray[np.int64]]:
     return distinct, np.array([number[v] for v in values], np.int64)
 
 
-def _read_all(
-    field: Field, records: Records, side: int, texts: pa.Array, declared: NDArray[np.bool_]
-) -> list[Any]:
+def _read_all(field: Field, side: int, texts: pa.Array, declared: NDArray[np.bool_]) -> list[Any]:
     """Number, date or place of each text; None if missing."""
     read = value_reader(field, side)
     return [None if declared[k] else read(text) for k, text in enumerate(texts.to_pylist())]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bayeslink.comparing.codes import (
     EMAIL_LABELS,
@@ -31,12 +31,8 @@ from bayeslink.comparing.names import bare_name, name_ladder
 from bayeslink.comparing.rules import Ladder
 from bayeslink.errors import SettingsError
 
-if TYPE_CHECKING:
-    pass
-
 _ALL = ("unicode", "case", "accents", "punctuation", "space")
 _KEPT = ("unicode", "case", "accents", "space")  # punctuation means something
-_CODED = 0.2  # share of the texts of each file with a code of their own that makes codes count
 
 
 def text(

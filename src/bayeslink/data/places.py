@@ -36,8 +36,18 @@ def place_of(source: str | os.PathLike[str], side: str) -> str:
     return f"input {side}, {label if label.isprintable() else repr(label)}"
 
 
+def refuse_empty(source: Any, side: str) -> None:
+    """Refuse a path without a letter, which would be the working directory."""
+    if isinstance(source, str) and not source:
+        raise InputError(
+            f"input {side}: its path is empty. Give the path of a file; '.' means the Parquet "
+            "files of the working directory."
+        )
+
+
 def require_there(source: Any, side: str) -> None:
     """Refuse a path at which nothing is, before anything that takes long."""
+    refuse_empty(source, side)
     if not is_path(source):
         return
     try:

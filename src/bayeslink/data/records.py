@@ -27,11 +27,11 @@ from bayeslink.data.delimited import (
     write_misfits,
 )
 from bayeslink.data.headers import no_records, refuse_records_as_names
-from bayeslink.data.places import is_url, located, shown
+from bayeslink.data.places import is_url, located, refuse_empty, shown
+from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.sources import Table, read_source, usable
 from bayeslink.errors import InputError, NoColumnError, SettingsError
 from bayeslink.memory import Memory
-from bayeslink.plain import plain, texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,51 +71,6 @@ class Records:
     def place(self, row: int) -> str:
         """Where the record with this index (from 0) is found, for messages."""
         return _place(self._lines, row)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
-    """How to read a file. `missing` adds to the blank cells, which are always missing; `multiline`
-    says that quoted cells may hold lines that look like records.
-
-    Options that mean the same are equal: `missing` is kept as texts without space around them,
-    each once, the blank first.
-    """
-
-    encoding: str | None = None
-    delimiter: str | None = None
-    skip_lines: int = 0
-    quarantine: str | Path | None = None
-    missing: Sequence[str] = ("",)
-    table: str | None = None
-    multiline: bool = False
-
-    def __post_init__(self) -> None:
-        try:
-            " ".encode(self.encoding or "utf-8")
-        except (LookupError, TypeError, ValueError):
-            raise SettingsError(
-                f"encoding {self.encoding!r} is not known. Use a name that Python knows, such as "
-                "utf-8, cp1252, latin-1 or utf-16."
-            ) from None
-        if self.delimiter is not None and (
-            len(self.delimiter) != 1 or self.delimiter in '"\r\n\0 '
-        ):
-            raise SettingsError(
-                f"delimiter must be one character such as , ; | or a tab, got {self.delimiter!r}."
-            )
-        lines = plain(self.skip_lines)
-        if not isinstance(lines, int) or isinstance(lines, bool) or not 0 <= lines < 2**31:
-            raise SettingsError(
-                f"skip_lines must be a whole number from 0 to 2^31, got {self.skip_lines!r}."
-            )
-        if not isinstance(self.multiline, bool):
-            raise SettingsError(f"multiline must be true or false, got {self.multiline!r}.")
-        words = None if isinstance(self.missing, str) else texts(self.missing)
-        if words is None:
-            raise SettingsError("missing must be a list of texts, such as ['NA', '999'].")
-        object.__setattr__(self, "skip_lines", lines)
-        object.__setattr__(self, "missing", (*dict.fromkeys(["", *(w.strip() for w in words)]),))
 
 
 DEFAULTS = ReadOptions()
@@ -161,12 +116,8 @@ def read_records(
         raise SettingsError("No column was asked for. Name an id column or at least one other.")
     path, label = None, f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
     if isinstance(source, str | os.PathLike):
+        refuse_empty(source, side)
         path, label = None if is_url(source) else Path(located(source)), shown(source)
-        if not label:
-            raise InputError(
-                f"input {side}: its path is empty. Give the path of a file; '.' means the Parquet "
-                "files of the working directory."
-            )
     where = f"input {side}, {label if label.isprintable() else repr(label)}"
     budget = Memory().budget if memory is None else memory
     try:

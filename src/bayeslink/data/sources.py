@@ -28,7 +28,7 @@ from bayeslink.data.sql_tables import read_postgres, read_sqlite
 from bayeslink.errors import InputError
 
 if TYPE_CHECKING:
-    from bayeslink.data.records import ReadOptions
+    from bayeslink.data.read_options import ReadOptions
 
 NOT_TEXT = {
     ZIP: "an Excel workbook without the ending .xlsx",

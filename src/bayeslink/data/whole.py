@@ -16,7 +16,7 @@ from bayeslink.data.cell_texts import TEXT, from_pandas, storable
 from bayeslink.data.checksums import checksum, require_same, require_whole
 from bayeslink.data.delimited import all_columns
 from bayeslink.data.places import is_url, located
-from bayeslink.data.records import ReadOptions
+from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.sources import file_kind, read_source
 from bayeslink.errors import InputError
 from bayeslink.memory import Memory

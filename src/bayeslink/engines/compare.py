@@ -7,7 +7,8 @@ from typing import Any
 
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing.fields import Field, exact
-from bayeslink.data.records import ReadOptions, Records, read_records
+from bayeslink.data.read_options import ReadOptions
+from bayeslink.data.records import Records, read_records
 from bayeslink.engines.limits import refuse_long_texts
 from bayeslink.engines.local import LocalPairs
 from bayeslink.engines.same_input import refuse_same_records
@@ -16,10 +17,9 @@ from bayeslink.engines.swapping import with_swapped_names
 from bayeslink.errors import OutputError, SettingsError
 from bayeslink.memory import Memory, parse_memory
 from bayeslink.pairs.source import PairSource
+from bayeslink.settings import Ids, Sides
 
 Progress = Callable[[str], None]
-Sides = str | tuple[str, str]
-Ids = Sides | tuple[str | None, str | None] | None
 
 
 def compare(

@@ -228,7 +228,6 @@ def estimate_levels(
     known: LevelCounts,
     levels_of: LevelsOf,
     threads: int | Workers,
-    seed: int = 0,
 ) -> LevelCounts:
     """Pairs at each level: `known` where tables tell, open levels by comparing all or a sample.
 
@@ -241,7 +240,7 @@ def estimate_levels(
         return LevelCounts(counts, known.n_pairs, tuple(sampled), errors)
     for j in open_fields(dictionaries):
         d = dictionaries[j]
-        estimate, error, sampled[j] = sample_levels(d, tables, threads, seed)
+        estimate, error, sampled[j] = sample_levels(d, tables, threads)
         told, least = np.round(estimate).astype(np.int64), np.zeros(d.open + 1, np.int64)
         told[1] = counts[j, 1] - told[2:].sum()
         if sampled[j]:

@@ -122,7 +122,7 @@ def _run(
     """What a join finds, in pieces, and how many pairs it visited for each."""
     unions = tables.classes[2]
     wanted = np.logical_or.reduce((join.room > -np.inf)[unions.of], axis=1)  # [class of A, level]
-    order = _order(tables, problem, join, wanted)
+    order = _order(tables, join, wanted)
     second = join.kind, join.second, join.seconds, *tables.beside(_caught_again(problem, join))
     most = records_at_a_time(tables, threads)
     done: list[tuple[Found, int]] = []
@@ -198,9 +198,7 @@ def _run_piece(
     return in_pieces(work, len(order), cost, threads, use)
 
 
-def _order(
-    tables: Tables, problem: Problem, join: Join, wanted: NDArray[np.bool_]
-) -> NDArray[np.int32]:
+def _order(tables: Tables, join: Join, wanted: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Records of A that the join concerns, by value and class, then by the longest to lay out."""
     classes = tables.classes[0]
     concerned = np.logical_or.reduce(wanted, axis=1)[classes.of]

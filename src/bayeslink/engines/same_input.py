@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from bayeslink.data.places import is_path
-from bayeslink.data.records import ReadOptions, Records
+from bayeslink.data.read_options import ReadOptions
+from bayeslink.data.records import Records
 from bayeslink.errors import InputError
 
 

@@ -36,10 +36,6 @@ class Assignment:
     gap: float  # (sum of prices − value) / value
     violation: float  # largest score − price_a − price_b, 0 if the prices are feasible
 
-    @property
-    def n_tied(self) -> int:
-        return int(self.tied.sum())
-
 
 @dataclass(frozen=True, slots=True)
 class _Graph:

@@ -8,7 +8,7 @@ And a single chain has an R-hat, which compares its two halves.
 Inside, arrays have the shape (..., chains, draws), so that many quantities are done at once.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,25 +74,6 @@ class Diagnostic:
     status: str
 
 
-def rhat(x: ArrayLike) -> float:
-    """R-hat of chains cut in halves: the larger of the rank-normalised and the folded one.
-
-    The first sees chains in different places, the second chains of different spread.
-
-    Parameters
-    ----------
-    x
-        Draws, of shape (chains, draws).
-
-    Returns
-    -------
-    float
-        Near 1 if the chains agree; infinite if each is constant and they differ; nan for a
-        constant, for values that are not finite, or for fewer than four draws.
-    """
-    return _of_chains(x, lambda x: _rhat(_split(x), _normal_scores(_split(x))))
-
-
 def ess_bulk(x: ArrayLike) -> float:
     """Effective number of independent draws for the centre of the distribution.
 
@@ -104,41 +85,18 @@ def ess_bulk(x: ArrayLike) -> float:
     Returns
     -------
     float
-        Larger than the number of draws if they alternate; nan as for `rhat`.
+        Larger than the number of draws if they alternate; nan for a constant, for values that are
+        not finite, or for fewer than four draws.
     """
-    return _of_chains(x, lambda x: _ess(_normal_scores(_split(x))))
-
-
-def ess_tail(x: ArrayLike) -> float:
-    """Effective number of independent draws for the 5 % or 95 % quantile, whichever is less.
-
-    Parameters
-    ----------
-    x
-        Draws, of shape (chains, draws).
-
-    Returns
-    -------
-    float
-        nan as for `rhat`.
-    """
-    return _of_chains(x, _ess_tail)
-
-
-def mcse_mean(x: ArrayLike) -> float:
-    """Monte Carlo standard error of the mean: sd / √ess, of the draws as they are.
-
-    Parameters
-    ----------
-    x
-        Draws, of shape (chains, draws).
-
-    Returns
-    -------
-    float
-        In units of `x`; nan as for `rhat`.
-    """
-    return _of_chains(x, _mcse_mean)
+    x = np.asarray(x, np.float64)
+    if x.ndim != 2:
+        raise InputError(
+            f"Draws must have the shape (chains, draws), got {x.shape}. "
+            "For a single chain give x[None, :]."
+        )
+    if x.shape[0] == 0 or x.shape[1] < MIN_DRAWS or not np.isfinite(x).all() or np.ptp(x) == 0:
+        return float("nan")
+    return float(_ess(_normal_scores(_split(x))))
 
 
 class Diagnostics(list[Diagnostic]):
@@ -297,19 +255,6 @@ def _status(draws: int, constant: bool, rhat: float, ess: float) -> str:
     return OK if rhat <= RHAT_AGREE else NEARLY
 
 
-def _of_chains(x: ArrayLike, statistic: Callable[[Floats], Floats]) -> float:
-    """Apply a statistic to one quantity; nan where it has no meaning."""
-    x = np.asarray(x, np.float64)
-    if x.ndim != 2:
-        raise InputError(
-            f"Draws must have the shape (chains, draws), got {x.shape}. "
-            "For a single chain give x[None, :]."
-        )
-    if x.shape[0] == 0 or x.shape[1] < MIN_DRAWS or not np.isfinite(x).all() or np.ptp(x) == 0:
-        return float("nan")
-    return float(statistic(x))
-
-
 def _split(x: Floats) -> Floats:
     """Cut chains in halves; the middle one of an odd number of draws is left out."""
     half = x.shape[-1] // 2
@@ -336,7 +281,10 @@ def _average_ranks(x: Floats) -> Floats:
 
 
 def _rhat(halves: Floats, scores: Floats) -> Floats:
-    """The larger of bulk and tail R-hat; `scores` are the normal scores of `halves`."""
+    """The larger of bulk and tail R-hat; `scores` are the normal scores of `halves`.
+
+    The first sees chains in different places, the second chains of different spread.
+    """
     folded = np.abs(halves - np.median(halves, axis=(-2, -1), keepdims=True))
     # A constant can come out of folding, for instance two equally frequent values: fmax skips nan.
     return np.fmax(_plain_rhat(scores), _plain_rhat(_normal_scores(folded)))
@@ -383,11 +331,6 @@ def _mean_autocovariance(x: Floats) -> Floats:
     return scipy.fft.irfft(power, length, axis=-1)[..., :n] / n
 
 
-def _ess_tail(x: Floats) -> Floats:
-    quantiles = np.quantile(x, [0.05, 0.95], axis=(-2, -1), keepdims=True)
-    low, high = (_ess(_split((x <= q).astype(np.float64))) for q in quantiles)
-    return np.minimum(low, high)
-
-
 def _mcse_mean(x: Floats) -> Floats:
+    """Monte Carlo standard error of the mean: sd / √ess, of the draws as they are."""
     return x.std(axis=(-2, -1), ddof=1) / np.sqrt(_ess(_split(x)))

@@ -26,7 +26,6 @@ from bayeslink.pairs.tables import block_column, callers_table, for_caller, pair
 from bayeslink.shown import Shown
 
 LEAST = 0.001  # probability from which a pair that is no candidate is told of in any case
-_NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)

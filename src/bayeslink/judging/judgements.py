@@ -121,19 +121,17 @@ class Judgements:
             self._enter(found[1], found[2], reviewer, undoes=found[0])
             return str(found[1])
 
-    def current(self, reviewer: str | None = None) -> list[Judgement]:
+    def current(self) -> list[Judgement]:
         """Each reviewer's latest standing verdict on each pair, in the order given."""
-        found = self._read(_CURRENT, {"reviewer": reviewer})
+        found = self._read(_CURRENT)
         if not all(isinstance(cell, str) for row in found for cell in row):
             raise _cannot_use(self.path, "the judgements in it are damaged")
         return [Judgement(*row) for row in found]
 
-    def cases(self, reviewer: str | None = None) -> list[tuple[str, str, str]]:
+    def cases(self) -> list[tuple[str, str, str]]:
         """Cases whose judgement stands, as (case, version, reviewer), in the order given."""
         return self._read(
-            'SELECT "case", version, reviewer FROM standing WHERE id = latest '
-            "AND (:reviewer IS NULL OR reviewer = :reviewer) ORDER BY id",
-            {"reviewer": reviewer},
+            'SELECT "case", version, reviewer FROM standing WHERE id = latest ORDER BY id'
         )
 
     def said(self) -> dict[Pair, set[str]]:
@@ -398,7 +396,7 @@ _CURRENT = """
             PARTITION BY id_a, id_b, reviewer ORDER BY entry DESC
         ) AS back
         FROM standing JOIN verdict ON verdict.entry = standing.id
-        WHERE standing.id = standing.latest AND (:reviewer IS NULL OR reviewer = :reviewer)
+        WHERE standing.id = standing.latest
     )
     WHERE back = 1 ORDER BY entry, id_a, id_b
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,19 +13,12 @@ import pyarrow as pa
 from bayeslink.comparing.fields import Field
 from bayeslink.engines.saved import SavedPairs
 from bayeslink.errors import InputError
-from bayeslink.inference.structure import DEPENDENT
-from bayeslink.linking.link import link
+from bayeslink.linking.link import link_with
 from bayeslink.linking.run import Run
 from bayeslink.pairs.source import Description, Ints, PairSource
 from bayeslink.results import reading, store
-from bayeslink.results.settings import link_arguments
 from bayeslink.results.state import FILE, State
-
-_LINK = (
-    "fields", "id", "block", "prior", "point", "structure", "w0", "restricted", "draws", "tune",
-    "chains", "loss", "read", "seed",
-)  # fmt: skip
-
+from bayeslink.settings import LinkSettings
 
 # What run.json holds beside the summary.
 _BESIDE = (
@@ -55,7 +47,10 @@ def open_run(directory: str | Path, *, a: Any = None, b: Any = None) -> Run:
     reading.require_as_written(folder, FILE)
     state, told = State(folder / FILE), reading.read_summary(folder)
     summary = {key: value for key, value in told.items() if key not in _BESIDE}
-    settings, sources = _settings(folder, a, b)
+    settings = store.run_settings(folder)
+    sources = tuple(
+        own if given is None else given for own, given in ((settings.a, a), (settings.b, b))
+    )
     pairs = _pairs(folder, state, settings, sources)
     blocks = state.read("blocks", pairs)
     posterior = None
@@ -102,12 +97,9 @@ def relink(run: Run | str | Path, *, a: Any = None, b: Any = None, **changes: An
     for side, source in (("a", a), ("b", b)):
         if source is None:
             raise InputError(f"input {side.upper()} of the run is not here. Give it: {side}=….")
-    arguments = {key: run.settings[key] for key in _LINK}
-    if "theta" in changes:
-        del arguments["prior"]
-    if "missing" in changes:
-        del arguments["read"]
-    return link(a, b, **{**arguments, "labels": run.labels, **changes})
+    settings = LinkSettings(**run.settings.repeated(), labels=run.labels)
+    work = {key: changes.pop(key) for key in ("progress", "checkpoints") if key in changes}
+    return link_with(settings.changed(**changes), a, b, **work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,28 +116,13 @@ class _Plan:
         return self.text
 
 
-def _settings(folder: Path, a: Any, b: Any) -> tuple[dict[str, Any], tuple[Any, Any]]:
-    """`Run.settings` from link.toml, and the inputs as far as they are known."""
-    given = store.run_settings(folder)
-    arguments = link_arguments(given)
-    sources = (given.get("a") if a is None else a, given.get("b") if b is None else b)
-    settings = {
-        **dict.fromkeys(("a", "b", "w0", "loss")),
-        "id": "id", "structure": DEPENDENT, "point": False, "restricted": False,
-        **{key: value for key, value in arguments.items() if key not in ("threads", "memory")},
-        "started_in": os.getcwd(),
-    }  # fmt: skip
-    settings.pop("labels", None)
-    return settings, sources
-
-
 def _pairs(
-    folder: Path, state: State, settings: Mapping[str, Any], sources: tuple[Any, Any]
+    folder: Path, state: State, settings: LinkSettings, sources: tuple[Any, Any]
 ) -> SavedPairs:
     def compared() -> PairSource:
         return store.compare_again(folder, reading.read_summary(folder), *sources)
 
-    by_name = {f.name: f for f in settings.get("fields") or ()}
+    by_name = {f.name: f for f in settings.fields or ()}
     told = state.read("fields")
     if not all(name in by_name for name, *_ in told):
         raise InputError(

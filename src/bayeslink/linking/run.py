@@ -27,6 +27,7 @@ from bayeslink.results.explanation import Explanation, explain_pair
 from bayeslink.results.joined import LinkedRows, joined_table, unlinked_table
 from bayeslink.results.outputs import drawn_rows, inputs_of, linked_rows
 from bayeslink.results.structure_data import structure_data
+from bayeslink.settings import LinkSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Run:
     table: pa.Table = field(repr=False)  # the links and the pairs to review, as Arrow
     labels: pa.Table | None = field(repr=False)  # known links and non-links, if there are any
     plan: Plan | None = field(repr=False)  # of the search for the candidates
-    settings: Mapping[str, Any] = field(repr=False)
+    settings: LinkSettings = field(repr=False)
     seconds: Mapping[str, float]
     checks: FitChecks = field(repr=False)  # whether the model fits these files
     warnings: tuple[str, ...]
@@ -126,7 +127,7 @@ class Run:
         linked: bool | str = True,
         keep_inputs: bool = False,
     ) -> None:
-        """Write the run directory; see `docs/design.md` for its files.
+        """Write the run directory; see `docs/reference/run-directory.md` for its files.
 
         Parameters
         ----------

@@ -12,7 +12,7 @@ from bayeslink.pairs.tables import pair_values
 from bayeslink.results.explanation import Explanation, explain_pair, find_row
 from bayeslink.results.reading import read_summary, read_table
 from bayeslink.results.record_values import Cells, values_of
-from bayeslink.results.store import compare_again, comparison_settings, read_inputs
+from bayeslink.results.store import compare_again, inputs_from, read_inputs
 from bayeslink.results.structure_data import saved_parameters
 
 Progress = Callable[[str], None]
@@ -75,8 +75,8 @@ def _values(
 ) -> Cells | None:
     """What the two records hold; None if the files are not there as they were."""
     try:
-        with comparison_settings(folder, a, b) as given:
-            records = read_inputs(given, given["fields"], summary)
+        settings = inputs_from(folder, a, b)
+        records = read_inputs(settings, settings.fields, summary)
     except BayeslinkError:
         return None
-    return values_of(records, given["fields"])([pair])[0]
+    return values_of(records, settings.fields)([pair])[0]

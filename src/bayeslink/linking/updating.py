@@ -10,20 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bayeslink.data.records import ReadOptions, read_records
-from bayeslink.engines.compare import read_options
+from bayeslink.data.read_options import ReadOptions
+from bayeslink.data.records import read_records
 from bayeslink.errors import InputError
-from bayeslink.linking.link import link
+from bayeslink.linking.link import link_with
 from bayeslink.linking.opening import open_run
 from bayeslink.linking.run import Run
 from bayeslink.pairs.source import Ints
 from bayeslink.results.outputs import inputs_of, linked_rows
+from bayeslink.settings import LinkSettings
 
 _SURE = 0.95  # an earlier link below this is told of as in doubt
-_KEPT = (
-    "id", "block", "point", "structure", "w0", "restricted", "draws", "tune", "chains", "loss",
-    "read", "seed",
-)  # fmt: skip
 
 
 def update(
@@ -54,10 +51,11 @@ def update(
     if not len(free):
         raise InputError("every record of A has a link already: there is nothing left to link to.")
     left, ids = _left_of_a(run, free)
-    arguments = {**{key: run.settings[key] for key in _KEPT}, "id": ids, **changes}
-    _refuse_earlier_records(run, b, arguments["id"], read_options(arguments["read"], None)[1])
-    arguments = {"fields": run.settings["fields"], "model": run, "strength": strength} | arguments
-    found = link(left, b, **arguments)
+    work = {key: changes.pop(key) for key in ("progress", "checkpoints") if key in changes}
+    settings = LinkSettings(**run.settings.repeated(), model=run, strength=strength)
+    settings = replace(settings, id=ids, prior=None).changed(**changes)
+    _refuse_earlier_records(run, b, settings.id, settings.read[1])
+    found = link_with(settings, left, b, **work)
     n = in_doubt(run)
     held = (
         f"{n:,} of the {run.n_links:,} earlier links are in doubt (a probability below {_SURE:g}) "
@@ -86,7 +84,7 @@ def _left_of_a(run: Run, free: Ints) -> tuple[pa.Table, tuple[str | None, str | 
 
     Numbered anew, the ids of the links would be of other records than in the earlier run.
     """
-    left, ids = inputs_of_a(run).take(pa.array(free)), run.settings["id"]
+    left, ids = inputs_of_a(run).take(pa.array(free)), run.settings.id
     ids = ids if isinstance(ids, tuple) else (ids, ids)
     if ids[0] is not None:
         return left, ids

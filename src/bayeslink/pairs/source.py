@@ -1,8 +1,8 @@
 """Comparison vectors (Eqs 1–2), counted and listed: the seam between data and statistics.
 
 Statistics never see n_A × n_B pairs. They ask a `PairSource` for level counts, pattern counts and
-the pairs above a weight; that is enough for everything in the paper (`docs/design.md`). Everything
-above the seam, from the fit to the report, knows records only through this protocol.
+the pairs above a weight; that is enough for everything in the paper (`docs/architecture.md`).
+Everything above the seam, from the fit to the report, knows records only through this protocol.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def links(draws: NDArray[Any], interval: tuple[int, int], *, decided: int | None
     return Chart("Posterior of the number of links", alt, draw)
 
 
-def trace(name: str, chains: NDArray[Any], thin: int = 300) -> Chart:
+def trace(name: str, chains: NDArray[Any]) -> Chart:
     """The draws of one quantity, a panel for each chain, all on one scale."""
     values = np.asarray(chains, np.float64)
     low, high = float(values.min()), float(values.max())
@@ -115,7 +115,7 @@ def trace(name: str, chains: NDArray[Any], thin: int = 300) -> Chart:
         panel, gap, y0 = 46.0, 12.0, 6.0
         ends = _ends(low, high)
         left, right = 58 + 7.2 * max(map(len, ends)), width - 14
-        at = np.linspace(0, n - 1, min(n, thin if width > 400 else thin // 2)).round().astype(int)
+        at = np.linspace(0, n - 1, min(n, 300 if width > 400 else 150)).round().astype(int)
         x = scale(0, n - 1, left, right)
         marks: list[str] = []
         for i, chain in enumerate(values):
@@ -219,14 +219,12 @@ def calibration(groups: Sequence[Reliability]) -> Chart:
     return Chart("Calibration", alt, draw)
 
 
-def reliability(
-    probability: NDArray[Any], true: NDArray[Any], n_groups: int = 10
-) -> list[Reliability]:
+def reliability(probability: NDArray[Any], true: NDArray[Any]) -> list[Reliability]:
     """Pairs in groups by link probability, each with Wilson's interval of the share of true ones.
 
     Groups are tenths of the scale, not of the pairs: nearly all pairs lie close to 0 or 1.
     """
-    group = np.minimum((probability * n_groups).astype(int), n_groups - 1)
+    group = np.minimum((probability * 10).astype(int), 9)
     out = []
     for i in np.unique(group):
         inside = group == i

@@ -46,10 +46,6 @@ def notes(remarks: Sequence[str]) -> str:
     return tag("div", "".join(map(paragraph, remarks)), cls="note") if remarks else ""
 
 
-def bullets(items: Sequence[str]) -> str:
-    return tag("ul", "".join(tag("li", escape(item)) for item in items))
-
-
 def facts(items: Sequence[tuple[str, str, str]]) -> str:
     """Numbers to be seen first: name, number, remark."""
     return tag(

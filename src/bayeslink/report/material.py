@@ -16,6 +16,7 @@ from bayeslink.engines.local import LocalPairs
 from bayeslink.engines.swapping import with_swapped_names
 from bayeslink.errors import BayeslinkError, InputError
 from bayeslink.inference.penalized import PenaltyPath, penalty_path
+from bayeslink.inference.structure import DEPENDENT
 from bayeslink.pairs.source import PairSource
 from bayeslink.pairs.tables import pair_values
 from bayeslink.results import link_toml, reading, store, tables
@@ -113,15 +114,14 @@ def _inputs(
     folder: Path, summary: dict[str, Any], a: Any, b: Any
 ) -> tuple[Values, PairSource | None]:
     """Read the files again, and compare them if they are small."""
-    with store.comparison_settings(folder, a, b) as given:
-        keys = [_key(names) for names in given.get("block", ())]
-        fields = given["fields"]
-        records = store.read_inputs(given, (*fields, *keys), summary)
+    settings = store.inputs_from(folder, a, b)
+    keys, fields = [_key(names) for names in settings.block], settings.fields
+    records = store.read_inputs(settings, (*fields, *keys), summary)
     values = values_of(records, fields)
     if summary["n_pairs"] > FEW_PAIRS:
         return values, None
     pairs = LocalPairs(records[0], records[1], fields, keys)
-    return values, with_swapped_names(pairs) if given["swapped_names"] else pairs
+    return values, with_swapped_names(pairs) if settings.structure == DEPENDENT else pairs
 
 
 def _key(names: str | Sequence[str]) -> Field:

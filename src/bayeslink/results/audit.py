@@ -242,7 +242,6 @@ def estimate(
     labels: Mapping[Pair, str],
     *,
     records: tuple[int, int] | None = None,
-    seed: int = 1,
 ) -> SampleEvaluation:
     """Precision, recall, F1 and totals from the verdicts on a stratified random sample.
 
@@ -272,21 +271,19 @@ def estimate(
             f"none of the {len(sample.pairs):,} pairs drawn at random is judged yet. "
             "Judge them first, with bayeslink review."
         )
-    quality = quality_of(strata, records, seed)
+    quality = quality_of(strata, records)
     if any(s.unsure for s in strata):
         as_links = [replace(s, links=s.links + s.unsure) for s in strata]
         as_nonlinks = [replace(s, nonlinks=s.nonlinks + s.unsure) for s in strata]
-        extremes = quality_of(as_links, records, seed), quality_of(as_nonlinks, records, seed)
+        extremes = quality_of(as_links, records), quality_of(as_nonlinks, records)
     else:
         extremes = quality, quality
     return SampleEvaluation(quality, *extremes, tuple(strata))
 
 
-def quality_of(
-    strata: Sequence[JudgedStratum], records: tuple[int, int] | None, seed: int = 1
-) -> Quality:
+def quality_of(strata: Sequence[JudgedStratum], records: tuple[int, int] | None) -> Quality:
     """What the verdicts on these strata say."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     true, missed, _ = _links(strata, _JEFFREYS, 0.0, rng)
     n_links = sum(s.stratum.size for s in strata if s.stratum.linked)
     return Quality(

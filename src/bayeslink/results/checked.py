@@ -18,10 +18,6 @@ def _must(holds: bool, where: str) -> None:
         raise NotAsWrittenError(where)
 
 
-def anything(value: Any, where: str) -> None:
-    """No check."""
-
-
 def text(value: Any, where: str) -> None:
     _must(isinstance(value, str), where)
 

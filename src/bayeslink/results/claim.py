@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from bayeslink.errors import OutputError
-from bayeslink.judging.judgements import FILE
 from bayeslink.private import GROUP, OWNER
 
 # What is ours in a directory whose run.json has no list of files.
@@ -31,7 +30,6 @@ _KNOWN = {"run.json", "link.toml", "links.csv"} | {
     for name in ("links", "pairs", "draws", "link_draws", "parameters", "reach", "labels")
 }
 REPORT = "report.html"  # which goes with its run
-_JUDGED = {FILE + end for end in ("", "-journal", "-wal", "-shm")}  # with SQLite's own files
 _SWAP = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
 
 
@@ -302,8 +300,11 @@ def _put_in_place(new: Path, held: Claim, force: bool) -> None:
 
 def _of_others(folder: Path) -> list[Path]:
     """What is in a run directory and no run has written."""
+    from bayeslink.judging.judgements import FILE  # SQLite, which the command line starts without
+
     told = _summary(folder).get("files")
-    ours = {*(told if isinstance(told, dict | list) else _KNOWN), "run.json", REPORT, *_JUDGED}
+    judged = {FILE + end for end in ("", "-journal", "-wal", "-shm")}  # with SQLite's own files
+    ours = {*(told if isinstance(told, dict | list) else _KNOWN), "run.json", REPORT, *judged}
     return [path for path in folder.iterdir() if path.name not in ours]
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bayeslink.data.cell_texts import as_text, from_pandas
-from bayeslink.data.records import ReadOptions
+from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.whole import whole_tables
 from bayeslink.errors import ChangedInputError, SettingsError
 from bayeslink.pairs.source import Floats, Ints

@@ -13,8 +13,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -23,45 +22,17 @@ from typing import Any
 import tomlkit
 
 from bayeslink.comparing.fields import GIVEN, Field
-from bayeslink.data.records import ReadOptions
 from bayeslink.errors import InputError, OutputError, SettingsError
-from bayeslink.inference.priors import LinkCountPrior, Penalty
 from bayeslink.plain import plain
 from bayeslink.private import written_whole
-from bayeslink.results.settings import READ_KEYS, SAMPLING_KEYS, TYPE_NAMES
+from bayeslink.settings import TYPE_NAMES, LinkSettings, keys
 
 # key -> the types it takes
 KEYS: dict[str, tuple[type, ...]] = {
-    "a": (str,),
-    "b": (str,),
-    "id": (str, list),
-    "fields": (list,),
-    "block": (list, str),
-    "labels": (str,),
-    "theta": (int, float),
-    "overlap": (list,),
-    "missing": (list, str, dict),
-    "encoding": (str, list),
-    "delimiter": (str, list),
-    "skip_lines": (int, list),
-    "table": (str, list),
-    "quarantine": (str, list),
-    "multiline": (bool, list),
-    "structure": (str,),
-    "point": (bool,),
-    "w0": (int, float),
-    "restricted": (bool,),
-    "draws": (int,),
-    "tune": (int,),
-    "chains": (int,),
-    "loss": (dict,),
-    "seed": (int,),
-    "threads": (int,),
-    "memory": (str, int),
-    "engine": (str,),
+    **{name: key.types for name, key in keys().items() if key.types},
     "output": (str,),
 }
-_PATHS = ("a", "b", "labels", "quarantine", "output")
+_PATHS = (*(name for name, key in keys().items() if key.is_path and key.types), "output")
 
 
 def load(path: str | Path) -> dict[str, Any]:
@@ -84,13 +55,12 @@ def load(path: str | Path) -> dict[str, Any]:
     return {k: _each(from_here, v) if k in _PATHS else v for k, v in settings.items()}
 
 
-def dump(settings: Mapping[str, Any], folder: str | Path | None = None) -> str:
-    """`Run.settings` as link.toml; its paths lead from `folder`, in which the file will lie."""
+def dump(settings: LinkSettings, folder: str | Path | None = None) -> str:
+    """The settings as link.toml; its paths lead from `folder`, in which the file will lie."""
     document = tomlkit.document()
-    for key, value in _entries(settings).items():
+    for key, value in settings.entries().items():
         if key in _PATHS and folder is not None:
-            lead = partial(from_folder, folder, started_in=settings["started_in"])
-            value = _each(lead, value)
+            value = _each(partial(from_folder, folder, started_in=settings.started_in), value)
         readable = _each(_readable, value)
         if readable != value:  # a path with stray bytes, which TOML cannot hold
             said = f"{key} = {item(readable).as_string()}"
@@ -100,7 +70,7 @@ def dump(settings: Mapping[str, Any], folder: str | Path | None = None) -> str:
         else:
             document.add(key, item(value))
     fields = tomlkit.aot()
-    for field in settings["fields"]:
+    for field in settings.fields:
         fields.append(_field_table(field))
     document.add("fields", fields)
     return tomlkit.dumps(document)
@@ -131,50 +101,6 @@ def write_new(path: Path, text: str, *, force: bool) -> None:
             f"{path} cannot be written ({getattr(error, 'strerror', None) or error}). Choose a "
             "name in a directory that exists."
         ) from None
-
-
-def _entries(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What there is to say of a run beside its fields, as plain data."""
-    id, loss = plain(settings["id"]), settings["loss"]
-    entries = {
-        "a": settings["a"],
-        "b": settings["b"],
-        "id": id if isinstance(id, str) else [[] if name is None else name for name in id or ()],
-        "block": [*settings["block"]] or None,
-        "labels": settings.get("labels"),
-        **{key: settings[key] for key in SAMPLING_KEYS},
-        "point": settings["point"] or None,
-        "restricted": settings["restricted"] or None,
-        **reading_entries(settings["read"]),
-        **_prior_entries(settings["prior"]),
-        "loss": loss and _given(asdict(loss)),
-        "engine": settings.get("engine"),
-    }
-    return {key: plain(value) for key, value in _given(entries).items()}
-
-
-def _given(entries: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in entries.items() if value is not None}
-
-
-def reading_entries(options: Sequence[ReadOptions]) -> dict[str, Any]:
-    """How the files are read, as far as it is not as usual."""
-    entries: dict[str, Any] = {}
-    default = ReadOptions()
-    for key in READ_KEYS:
-        values = [plain(getattr(side, key)) for side in options]
-        if values != [getattr(default, key)] * 2:
-            a, b = ("" if value is None else value for value in values)
-            entries[key] = a if a == b else [a, b]
-    a, b = ([*side.missing[1:]] for side in options)  # after the blank, which always is
-    entries["missing"] = {"a": a, "b": b} if a != b else a or None
-    return entries
-
-
-def _prior_entries(prior: LinkCountPrior) -> dict[str, Any]:
-    if isinstance(prior, Penalty):
-        return {"theta": prior.theta}
-    return {"overlap": [prior.alpha, prior.beta]}
 
 
 def _field_table(field: Field) -> Any:

@@ -15,12 +15,13 @@ import numpy as np
 
 from bayeslink import __version__
 from bayeslink.comparing.fields import GIVEN, Field
-from bayeslink.data.records import DEFAULTS, ReadOptions
+from bayeslink.comparing.parsing import fields_from as made_from
+from bayeslink.data.read_options import ReadOptions
+from bayeslink.data.records import DEFAULTS
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.inference.structure import INDEPENDENT
 from bayeslink.pairs.source import Floats
 from bayeslink.results.checked import NotAsWrittenError, either, listed, maybe, record, share, text
-from bayeslink.results.settings import fields_from as made_from
 from bayeslink.results.structure_data import structure_data
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ def model_of(run: Run) -> dict[str, Any]:
     expected at each level. Not knowing the links for certain makes it a mixture of such, for which
     the one with the mean counts stands.
     """
-    counts, parameters, named = _expected_counts(run), run.parameters, run.settings["id"]
-    told = {f.name: f for f in run.settings["fields"]}
+    counts, parameters, named = _expected_counts(run), run.parameters, run.settings.id
+    told = {f.name: f for f in run.settings.fields}
     fields = []
     for j, f in enumerate(run.pairs.fields):
         levels = slice(1, f.n_levels + 1)
@@ -68,7 +69,7 @@ def model_of(run: Run) -> dict[str, Any]:
         "bayeslink": __version__,
         "links": float(counts.sum(1).max(initial=0)),
         "id": list(named) if isinstance(named, tuple) else named,
-        "missing": [list(read.missing) for read in run.settings["read"]],
+        "missing": [list(read.missing) for read in run.settings.read],
         "fields": fields,
         "structure": structure_data(run.fit.structure, parameters, run.pairs.fields),
     }

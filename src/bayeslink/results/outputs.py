@@ -39,19 +39,19 @@ def inputs_of(run: Run, sides: Sequence[int] = (0, 1)) -> list[Input]:
         for side in sides:
             _require_there(run, side)
     settings, described, found = run.settings, run.pairs.describe().inputs, []
-    ids = settings["id"] if isinstance(settings["id"], tuple | list) else (settings["id"],) * 2
-    blocks = [(names,) * 2 if isinstance(names, str) else names for names in settings["block"]]
+    ids = settings.id if isinstance(settings.id, tuple) else (settings.id,) * 2
+    blocks = [(names,) * 2 if isinstance(names, str) else names for names in settings.block]
     for side in sides:
         source = run.sources[side]
-        columns = [name for f in settings["fields"] for name in f.columns[side]]
+        columns = [name for f in settings.fields for name in f.columns[side]]
         needed = dict.fromkeys([ids[side], *columns, *(names[side] for names in blocks)])
         if is_path(source):
-            source = os.path.join(settings["started_in"], source)
+            source = os.path.join(settings.started_in, source)
         n, given = (run.pairs.n_a, run.pairs.n_b)[side], described[side]
         found.append(
             Input(
                 source=source,
-                options=settings["read"][side],
+                options=settings.read[side],
                 needed=tuple(name for name in needed if name is not None),
                 id=ids[side],
                 ids=run.pairs.ids(side, np.arange(n, dtype=np.int32)),

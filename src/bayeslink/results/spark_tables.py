@@ -85,7 +85,7 @@ def _names(run: Run, side: int) -> list[str]:
 
 def _side(run: Run, side: int) -> tuple[Any, str]:
     """A table with columns named by position, and the name of its id."""
-    frame, id = _source(run, side), run.settings["id"]
+    frame, id = _source(run, side), run.settings.id
     id = id[side] if isinstance(id, tuple | list) else id
     names = [f"{'ab'[side]}{k}" for k in range(len(frame.columns))]
     return frame.toDF(*names), names[list(frame.columns).index(id)]

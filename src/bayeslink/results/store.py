@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from bayeslink.comparing.fields import GIVEN, Field, custom, given_levels
 from bayeslink.data.checksums import require_unchanged
+from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.records import Records, read_records
 from bayeslink.data.spreadsheets import safe_for_spreadsheets
 from bayeslink.engines.compare import compare
@@ -37,10 +38,10 @@ from bayeslink.results.models import model_of, settled_of
 from bayeslink.results.outputs import write_inputs, write_outputs
 from bayeslink.results.reach import best_pairs
 from bayeslink.results.reading import digest_of
-from bayeslink.results.settings import link_arguments
 from bayeslink.results.state import FILE as STATE
 from bayeslink.results.state import write_state
 from bayeslink.results.tables import draw_table, link_draw_table, parameter_table
+from bayeslink.settings import LinkSettings
 
 if TYPE_CHECKING:
     from bayeslink.linking.run import Run
@@ -63,7 +64,7 @@ def save_run(
     inputs. Judgements in a directory that is replaced stay. Only the owner may read it, unless it
     is `shared` with the group.
     """
-    inputs = run.settings["a"], run.settings["b"]
+    inputs = run.settings.a, run.settings.b
     with (
         ExitStack() as stack,
         claim(directory, force=force, inputs=inputs) as held,
@@ -132,8 +133,8 @@ def provenance(run: Run, remarks: Sequence[str] = ()) -> dict[str, Any]:
 def _link_toml(run: Run, target: Path, kept: Mapping[str, Any]) -> str:
     """The link.toml of a run, for the directory that it will be in."""
     labels = None if run.labels is None else str(target / LABELS)
-    own = {key: str(target / name) for key, name in kept.items()}
-    return link_toml.dump({**run.settings, **own, "labels": labels}, target)
+    own: dict[str, Any] = {key: str(target / name) for key, name in kept.items()}
+    return link_toml.dump(replace(run.settings, labels=labels, **own), target)
 
 
 def state_of(run: Run) -> dict[str, Any]:
@@ -169,15 +170,16 @@ def _told_copies(first: Ints) -> tuple[Ints, Ints]:
     return rows, first[rows]
 
 
-def run_settings(directory: Path, a: Any = None, b: Any = None) -> dict[str, Any]:
+def run_settings(directory: Path, a: Any = None, b: Any = None) -> LinkSettings:
     """The link.toml of a run directory, with other inputs where they are given.
 
     The function of a custom field is not there: such a field can be told of, not compared.
     """
-    settings = link_toml.load(directory / "link.toml")
-    settings.update({side: given for side, given in (("a", a), ("b", b)) if given is not None})
-    settings["fields"] = [_told(entry) for entry in settings.get("fields", ())]
-    return settings
+    entries = link_toml.load(directory / "link.toml")
+    fields = [_told(entry) for entry in entries.pop("fields", ())]
+    own = {key: value for key, value in entries.items() if key not in ("labels", "output")}
+    own.update({side: given for side, given in (("a", a), ("b", b)) if given is not None})
+    return LinkSettings.of(**{"id": "id", **own}, fields=fields, started_in=os.getcwd())
 
 
 def _told(entry: Mapping[str, Any]) -> Any:
@@ -196,68 +198,70 @@ def _told(entry: Mapping[str, Any]) -> Any:
     return custom(entry["column"], lost, **rest)
 
 
-def require_inputs(settings: Mapping[str, Any]) -> None:
-    """Say which input of a run is not where it was, and how to give it."""
-    for side in "ab":
+def inputs_from(directory: Path, a: Any = None, b: Any = None) -> LinkSettings:
+    """The settings of a run whose inputs are to be read again; refused if one is not there."""
+    settings = run_settings(directory, a, b)
+    for side, source in (("a", settings.a), ("b", settings.b)):
         give = f"Give it with --{side} ({side}=)."
-        if settings.get(side) is None:
+        if source is None:
             raise InputError(
                 f"this needs the records of the run, and input {side.upper()} came from Python, "
                 f"not from a file (or from one whose path is not UTF-8). {give}"
             )
-        if isinstance(settings[side], str) and not os.path.exists(settings[side]):
+        if isinstance(source, str) and not os.path.exists(source):
             raise InputError(
                 f"this needs the records of the run, and input {side.upper()} is not at "
-                f"{settings[side]}. {give}"
+                f"{source}. {give}"
             )
-
-
-@contextmanager
-def comparison_settings(directory: Path, a: Any = None, b: Any = None) -> Iterator[dict[str, Any]]:
-    """Arguments of `compare` that repeat a run's comparison, with other inputs if given."""
-    settings = run_settings(directory, a, b)
-    require_inputs(settings)
-    arguments = link_arguments(settings)
-    with tempfile.TemporaryDirectory() as scratch:  # the run has set bad rows aside already
-        reads = [
-            replace(read, quarantine=read.quarantine and f"{scratch}/{side}")
-            for side, read in zip("ab", arguments["read"], strict=True)
-        ]
-        wanted = ("a", "b", "fields", "id", "block", "engine")
-        given = {key: arguments[key] for key in wanted if key in arguments}
-        swapped = arguments.get("structure", DEPENDENT) == DEPENDENT
-        yield {**given, "read": tuple(reads), "swapped_names": swapped}
+    return settings
 
 
 def read_inputs(
-    arguments: Mapping[str, Any], fields: Sequence[Field], summary: Mapping[str, Any]
+    settings: LinkSettings, fields: Sequence[Field], summary: Mapping[str, Any]
 ) -> tuple[Records, Records]:
     """Both files of a run once more, with the columns of these fields; refused if they changed."""
-    ids = arguments.get("id", "id")
-    ids = ids if isinstance(ids, tuple) else (ids, ids)
-    found = []
-    with tempfile.TemporaryDirectory() as scratch:  # the run has set bad rows aside already
-        for side, options in enumerate(arguments["read"]):
-            aside = options.quarantine and f"{scratch}/{side}"
-            columns = list(dict.fromkeys(name for f in fields for name in f.columns[side]))
-            found.append(
-                read_records(
-                    arguments["ab"[side]],
-                    id=ids[side],
-                    columns=columns,
-                    options=replace(options, quarantine=aside),
-                    side="AB"[side],
-                )
+    ids = settings.id if isinstance(settings.id, tuple) else (settings.id, settings.id)
+    with _set_aside_elsewhere(settings) as reads:
+        a, b = (
+            read_records(
+                source,
+                id=ids[side],
+                columns=list(dict.fromkeys(name for f in fields for name in f.columns[side])),
+                options=reads[side],
+                side="AB"[side],
             )
-    require_unchanged([records.sha256 for records in found], summary["inputs"])
-    return found[0], found[1]
+            for side, source in enumerate((settings.a, settings.b))
+        )
+    require_unchanged([a.sha256, b.sha256], summary["inputs"])
+    return a, b
 
 
 def compare_again(
     directory: Path, summary: Mapping[str, Any], a: Any = None, b: Any = None
 ) -> PairSource:
     """The comparison of a run done again, with other inputs if given; refused if they changed."""
-    with comparison_settings(directory, a, b) as given:
-        found = compare(**given)
+    settings = inputs_from(directory, a, b)
+    with _set_aside_elsewhere(settings) as reads:
+        found = compare(
+            settings.a,
+            settings.b,
+            settings.fields,
+            id=settings.id,
+            block=settings.block,
+            read=reads,
+            swapped_names=settings.structure == DEPENDENT,
+            engine=settings.engine,
+        )
     require_unchanged([each["sha256"] for each in found.describe().inputs], summary["inputs"])
     return found
+
+
+@contextmanager
+def _set_aside_elsewhere(settings: LinkSettings) -> Iterator[tuple[ReadOptions, ReadOptions]]:
+    """How the files are read. The run has set bad rows aside already: now they go to scratch."""
+    with tempfile.TemporaryDirectory() as scratch:
+        a, b = (
+            replace(read, quarantine=read.quarantine and f"{scratch}/{side}")
+            for side, read in zip("ab", settings.read, strict=True)
+        )
+        yield a, b

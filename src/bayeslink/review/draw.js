@@ -133,7 +133,7 @@ export function showEvidence(place, found, root) {
     ...said.map((text) => element("p", { text }))));
 }
 
-function probability(p) {
+export function probability(p) {
   if (p < 0.001) return "< 0.001";
   return p > 0.999 ? "> 0.999" : p.toFixed(3);
 }

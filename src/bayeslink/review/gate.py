@@ -2,19 +2,19 @@
 
 The server listens on the loopback address only, but any program or web page on the machine can
 reach that. So the Host must be ours (a foreign name that resolves to the loopback address is
-refused), every request needs a cookie that only the token in the printed address is exchanged for,
-and what changes anything must be JSON posted from our own origin.
+refused), all but the empty page needs the token in a header, and what changes anything must be JSON
+posted from our own origin. There is no cookie: browsers send those to every port of a host, so
+another server on this machine would get them. The token is in the fragment of the printed address,
+which no browser sends, and the page keeps it in the storage of its own origin, port included.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs
+from collections.abc import Callable, Collection
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 POLICY = (
@@ -22,6 +22,8 @@ POLICY = (
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
+TOKEN = "X-Review-Token"
+EXCHANGE = "/api/token"  # a token for the one that stays
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -38,18 +40,13 @@ HEADERS = {
 class Gate:
     """Lets through what may pass, and puts the headers on every answer."""
 
-    def __init__(self, app: ASGIApp, port: int, log: Callable[[str], None]) -> None:
-        self._app, self._log = app, log
+    def __init__(
+        self, app: ASGIApp, port: int, log: Callable[[str], None], public: Collection[str] = ()
+    ) -> None:
+        self._app, self._log, self._public = app, log, public
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
-        self._cookie = f"bayeslink-review-{port}"  # ports share the cookies of a host
-        self._secret = secrets.token_urlsafe(32)
         self.token = secrets.token_urlsafe(32)
-        self._once = secrets.token_urlsafe(32)
-
-    @property
-    def token_for_once(self) -> str:
-        """A token that is good for one visit: a browser is started with it in its arguments."""
-        return self._once
+        self.token_for_once = secrets.token_urlsafe(32)  # others may see a browser's arguments
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -78,39 +75,24 @@ class Gate:
         headers = Headers(scope=scope)
         if headers.getlist("host")[1:] or headers.get("host") not in self._hosts:
             return _forbidden("This server answers to 127.0.0.1 only.")
-        if scope["path"] == "/" and scope["method"] == "GET" and scope["query_string"]:
-            return self._exchange(parse_qs(scope["query_string"].decode("latin-1")))
-        if not self._is_known(headers):
-            return _forbidden("Open the address that `bayeslink review` printed.")
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return _forbidden("Only the review page itself may ask for this.")
-        if scope["method"] not in ("GET", "HEAD"):
-            kind = headers.get("content-type", "").partition(";")[0].strip()
-            if headers.get("origin") != f"http://{headers['host']}" or kind != "application/json":
-                return _forbidden("Only the review page itself may change anything.")
-        return None
-
-    def _exchange(self, query: dict[str, list[str]]) -> Response:
-        """A cookie for the token; the redirection takes the token out of the address bar."""
-        given = query.get("token", [])
-        if len(given) != 1 or not self._accepts(given[0]):
+        changes = scope["method"] not in ("GET", "HEAD")
+        if scope["path"] in self._public and not changes:  # not a word of the run
+            return None
+        if not self._is_known(scope["path"], headers.get(TOKEN, "")):
             return _forbidden("Open the address that `bayeslink review` printed.")
-        response = RedirectResponse("/", 303)
-        response.set_cookie(self._cookie, self._secret, httponly=True, samesite="strict")
-        return response
+        kind = headers.get("content-type", "").partition(";")[0].strip()
+        ours = headers.get("origin") == f"http://{headers['host']}" and kind == "application/json"
+        if changes and not ours:
+            return _forbidden("Only the review page itself may change anything.")
+        return JSONResponse({"token": self.token}) if scope["path"] == EXCHANGE else None
 
-    def _accepts(self, token: str) -> bool:
-        if _equal(token, self._once):
-            self._once = secrets.token_urlsafe(32)
+    def _is_known(self, path: str, given: str) -> bool:
+        if path == EXCHANGE and _equal(given, self.token_for_once):
+            self.token_for_once = secrets.token_urlsafe(32)
             return True
-        return _equal(token, self.token)
-
-    def _is_known(self, headers: Headers) -> bool:
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
-        except CookieError:
-            return False
-        return cookie is not None and _equal(cookie.value, self._secret)
+        return _equal(given, self.token)
 
 
 def _equal(given: str, secret: str) -> bool:

@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +20,8 @@ from bayeslink.judging.judgements import Pair
 from bayeslink.pairs.source import Ints
 from bayeslink.results import reading, store
 from bayeslink.results.audit_sample import fingerprint, read_reach
-from bayeslink.results.settings import link_arguments
 from bayeslink.review.cases import Cases, find_cases
+from bayeslink.settings import LinkSettings
 
 _PAIR = "pair-"  # begins the key of a case that is one pair below the floor
 
@@ -122,9 +121,9 @@ def open_run(
             f"{folder} has no link probabilities, so no case is worth more than another. "
             "Give the directory of a run made without --point."
         )
-    arguments = _arguments(folder, a, b)
-    fields, further = arguments["fields"], _further(arguments, show)
-    records = store.read_inputs(arguments, (*fields, *further), summary)
+    settings = store.inputs_from(folder, a, b)
+    fields, further = settings.fields, _further(settings, show)
+    records = store.read_inputs(settings, (*fields, *further), summary)
     candidates = _with_reach(folder, reading.read_table(folder, "pairs"))
     parameters = reading.read_table(folder, "parameters")
     return Material(
@@ -153,18 +152,11 @@ def _with_reach(folder: Path, candidates: pa.Table) -> pa.Table:
     return candidates.combine_chunks()
 
 
-def _arguments(folder: Path, a: str | None, b: str | None) -> dict[str, Any]:
-    """The arguments of `link` that made the run."""
-    given = store.run_settings(folder, a, b)
-    store.require_inputs(given)
-    return link_arguments(given)
-
-
-def _further(arguments: Mapping[str, Any], show: Sequence[str]) -> list[Field]:
+def _further(settings: LinkSettings, show: Sequence[str]) -> list[Field]:
     """Blocking keys and columns asked for, as far as no field has them."""
-    names = [n if isinstance(n, tuple) else (n, n) for n in arguments["block"]]
+    names = [n if isinstance(n, tuple) else (n, n) for n in settings.block]
     names += [(a, b or a) for a, _, b in (text.partition("=") for text in show)]
-    seen = {f.columns for f in arguments["fields"]}
+    seen = {f.columns for f in settings.fields}
     return [exact(a, columns=(a, b)) for a, b in dict.fromkeys(names) if ((a,), (b,)) not in seen]
 
 

@@ -2,10 +2,10 @@
 
 import { VERDICTS, count, element, tenths, value } from "/draw.js";
 
-/** Its sections; `acts` says what opening a case, drawing a sample and linking again do. */
+/** Its sections; `acts` says what opening a case, drawing a sample, a download and linking again do. */
 export const overviewParts = (state, acts) => [
   progress(state), agreement(state), disagreements(state, acts), mine(state, acts),
-  sample(state, acts), downloads(), linking(state, acts),
+  sample(state, acts), downloads(acts), linking(state, acts),
 ];
 
 const section = (title, ...children) =>
@@ -72,11 +72,15 @@ function sample(state, acts) {
   return section("Random sample", ...about, element("p", {}, element("label", {}, "Pairs ", size), " ", button));
 }
 
-function downloads() {
+function downloads(acts) {
   const files = [["labels.csv", "CSV"], ["labels.parquet", "Parquet"],
     ["splink.csv", "Splink labels, CSV"], ["splink.parquet", "Splink labels, Parquet"]];
   return section("Download the judgements", element("p", { classes: "openers" },
-    ...files.map(([name, text]) => element("a", { href: `/files/${name}`, download: name, text }))));
+    ...files.map(([name, text]) => {
+      const button = element("button", { type: "button", text });
+      button.addEventListener("click", () => acts.download(name));
+      return button;
+    })));
 }
 
 function linking(state, acts) {

@@ -1,4 +1,5 @@
-import { VERDICTS, count, element, group, showEvidence, tenths } from "/draw.js";
+import { ask, download, enter } from "/asking.js";
+import { VERDICTS, count, element, group, probability, showEvidence, tenths } from "/draw.js";
 import { overviewParts, sampleSays } from "/overview.js";
 
 const at = (id) => document.getElementById(id);
@@ -20,23 +21,6 @@ function remember(name, text) {
 
 // --- talking to the server ---------------------------------------------------------------------
 
-async function ask(path, body) {
-  const options = body && {
-    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
-  };
-  let response;
-  try {
-    response = await fetch(path, options);
-  } catch {
-    throw new Error("The server does not answer. What was saved is safe: start bayeslink review again and open the address it prints.");
-  }
-  if (response.status === 403) {
-    throw new Error("This page belongs to a server that has ended. Open the address that the present one printed.");
-  }
-  const answer = await response.json();
-  if (!response.ok) throw new Error(answer.error);
-  return answer;
-}
 const query = (values) => new URLSearchParams({ reviewer: me.reviewer, ...values });
 
 // One thing at a time: keys pressed while the server is busy wait for their turn.
@@ -261,7 +245,7 @@ async function reveal() {
   if (shown.revealed) {
     const found = await ask(`/api/evidence/${encodeURIComponent(shown.case)}`);
     found.forEach((one, place) => showEvidence(place, one, at("case")));
-    const best = found.map((one, place) => `pair ${place + 1}: ${one.probability.toFixed(2)}`);
+    const best = found.map((one, place) => `pair ${place + 1}: ${probability(one.probability)}`);
     say(`Probability of a link, ${best.join("; ")}.`);
   } else {
     say(openPairs());
@@ -334,7 +318,7 @@ const KEYS = {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-  if (document.querySelector("dialog[open]")) return;
+  if (document.querySelector("dialog[open], footer[hidden]")) return;
   const target = event.target;
   const onControl = target.closest("button, select, input, a, summary");
   if (onControl && (["Enter", " "].includes(event.key) || target.matches("select, input"))) return;
@@ -422,6 +406,7 @@ async function fill() {
       inTurn(() => load(() => open(key, "disagreements")));
     },
     draw: (size) => inTurn(() => ask("/api/sample", { size }).then(fill)),
+    download: (name) => inTurn(() => download(name)),
     relink: () => inTurn(() => ask("/api/relink", {}).then(fill)),
   }));
   clearTimeout(watching);
@@ -433,9 +418,19 @@ let watching = 0; // the linkage in the background
 
 // --- begin ---------------------------------------------------------------------------------------
 
-at("who").textContent = me.reviewer || "Your name";
-if (me.reviewer) inTurn(() => load(next));
-else inTurn(async () => {
+async function begin() {
+  try {
+    await enter();
+  } catch (error) {
+    at("title").textContent = "This page cannot be shown";
+    at("remark").textContent = error.message;
+    for (const part of document.querySelectorAll(".progress, .tools, footer")) part.hidden = true;
+    at("live").textContent = error.message;
+    return;
+  }
+  if (me.reviewer) return load(next);
   state = await ask("/api/state");
   askName();
-});
+}
+at("who").textContent = me.reviewer || "Your name";
+inTurn(begin);

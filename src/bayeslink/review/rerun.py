@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 from bayeslink.errors import BayeslinkError
 from bayeslink.results.changes import changes
-from bayeslink.results.settings import link_arguments
 from bayeslink.results.store import run_settings
 
 
@@ -27,7 +27,7 @@ class Rerun:
         moved = []
         if any(self._inputs):
             settings = run_settings(self._folder, *self._inputs)
-            moved = [str(settings["a"]), str(settings["b"])]
+            moved = [str(settings.a), str(settings.b)]
         parts = [*moved, "--config", str(config), "--labels", str(labels), "-o", str(output)]
         command = shlex.join(["bayeslink", "link", *parts])
         found = {"command": command, "status": self._status, "words": self._words}
@@ -47,11 +47,11 @@ class Rerun:
             self._words = f"{message[:1].upper()}{message[1:]} …"
 
         try:
-            from bayeslink.linking.link import link
+            from bayeslink.linking.link import link_with
 
-            arguments = link_arguments(run_settings(self._folder, *self._inputs))
+            settings = replace(run_settings(self._folder, *self._inputs), labels=self._folder)
             output = self._output()
-            run = link(**{**arguments, "labels": self._folder, "progress": progress})
+            run = link_with(settings, settings.a, settings.b, progress=progress)
             run.save(output)
             found = f"{changes(self._folder, output)}\nThe new run is in {output}."
             self._status, self._words = "done", found

@@ -30,10 +30,11 @@ from bayeslink.review.rerun import Rerun
 HOST = "127.0.0.1"
 _LONGEST_BODY = 1 << 16
 _LONGEST_NAME = 60
-_STATIC = {
+_SCRIPTS = ("page", "asking", "draw", "overview")
+_STATIC = {  # what anybody may have
     "": ("page.html", "text/html"),
     "page.css": ("page.css", "text/css"),
-    **{name: (name, "text/javascript") for name in ("page.js", "draw.js", "overview.js")},
+    **{f"{name}.js": (f"{name}.js", "text/javascript") for name in _SCRIPTS},
 }
 _KINDS = {
     "csv": (as_csv, "text/csv"),
@@ -65,8 +66,8 @@ def serve(
         _bound(port) as listener,
     ):
         port = listener.getsockname()[1]
-        gate = Gate(application(desk), port, log)
-        ready(*(f"http://{HOST}:{port}/?token={t}" for t in (gate.token, gate.token_for_once)))
+        gate = Gate(application(desk), port, log, public={f"/{name}" for name in _STATIC})
+        ready(*(f"http://{HOST}:{port}/#token={t}" for t in (gate.token, gate.token_for_once)))
         config = uvicorn.Config(
             gate,
             http=ImpatientProtocol,

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from bayeslink.comparing.fields import Field, exact
-from bayeslink.data.records import ReadOptions, read_records
+from bayeslink.data.read_options import ReadOptions
+from bayeslink.data.records import read_records
 from bayeslink.engines.compare import read_options
 from bayeslink.errors import NoColumnError, SettingsError
 from bayeslink.suggesting.pairing import pair_columns, pair_named

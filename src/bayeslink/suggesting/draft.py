@@ -9,8 +9,8 @@ import tomlkit
 from bayeslink.comparing.catalogue import COMPARISONS
 from bayeslink.comparing.fields import Field
 from bayeslink.data.places import is_path
-from bayeslink.engines.compare import Ids
-from bayeslink.results.link_toml import from_folder, item, reading_entries
+from bayeslink.results.link_toml import from_folder, item
+from bayeslink.settings import Ids, reading_entries
 
 if TYPE_CHECKING:
     from bayeslink.suggesting.suggestion import Suggestion

@@ -33,7 +33,7 @@ def kind_of(name: str, texts: Texts) -> tuple[str, Formats | None]:
     partly = share(texts, shapes.PART_OF_DATE.fullmatch) if dates.share >= _SOME else 0.0
     if dates.share + partly >= _MOST and _may_be_dates(said, dates):
         return "date", dates
-    return _kind_of_code(name, said, texts) or _kind_of_words(name, said, texts), None
+    return _kind_of_code(name, said, texts) or _kind_of_words(said, texts), None
 
 
 def _may_be_dates(said: str | None, dates: Formats) -> bool:
@@ -97,7 +97,7 @@ def _kind_of_number(name: str, said: str | None, texts: Texts) -> str:
     return "identifier" if max(lengths) >= 6 and _distinct(texts) >= 0.5 else "code"
 
 
-def _kind_of_words(name: str, said: str | None, texts: Texts) -> str:
+def _kind_of_words(said: str | None, texts: Texts) -> str:
     total = sum(texts.values())
     length = sum(n * len(text) for text, n in texts.items()) / total
     few = len(texts) <= min(_FEW, total / 10) and said not in _PERSON

@@ -9,12 +9,14 @@ from typing import Any
 from bayeslink.comparing.fields import Field
 from bayeslink.data.headers import require_columns
 from bayeslink.data.places import require_there
-from bayeslink.data.records import ReadOptions, Records, read_records, repeats
-from bayeslink.engines.compare import Ids, read_options
+from bayeslink.data.read_options import ReadOptions
+from bayeslink.data.records import Records, read_records, repeats
+from bayeslink.engines.compare import read_options
 from bayeslink.engines.input_checks import repeated_records
 from bayeslink.engines.same_input import refuse_same_records, refuse_same_source
 from bayeslink.errors import InputError
 from bayeslink.plain import plain
+from bayeslink.settings import Ids
 from bayeslink.suggesting.column_names import says_id
 from bayeslink.suggesting.grading import Grade, grade
 from bayeslink.suggesting.pairing import ColumnPair, pair_columns

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from bayeslink.cli import main
 from bayeslink.comparing.catalogue import COMPARISONS, EXAMPLES
-from bayeslink.results.settings import parse_on
+from bayeslink.comparing.parsing import parse_on
 
 DOCS = Path(__file__).parents[3] / "docs" / "comparisons.md"
 

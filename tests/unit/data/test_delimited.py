@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from bayeslink.cli import main
 from bayeslink.data import delimited
 from bayeslink.data.delimited import all_columns
-from bayeslink.data.records import ReadOptions, read_records
+from bayeslink.data.read_options import ReadOptions
+from bayeslink.data.records import read_records
 from bayeslink.errors import InputError, OutputError, SettingsError
 
 
@@ -417,7 +418,7 @@ def test_a_value_that_is_its_columns_name_by_mistake(write):
 def test_a_header_repeated_further_down_is_told_with_its_line(write, tmp_path):
     a = write("id,name\n1,a\n\n2,b\nid,name\n3,c\n", "a.csv")
     for more in ((), ("--on", "name:exact")):
-        done = run_link(a, a, tmp_path / "out", *more)
+        done = run_link(a, write("id,name\n1,a\n", "b.csv"), tmp_path / "out", *more)
         assert done.exit_code == 3
         assert "line 5: repeats the header" in done.output
     assert len(read(write("name\na\nname\n"), id=None)) == 2  # one cell may be anything

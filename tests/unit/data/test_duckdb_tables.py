@@ -9,8 +9,9 @@ from click.testing import CliRunner
 import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.data import duckdb_tables
-from bayeslink.data.records import ReadOptions, read_records
-from bayeslink.results.store import comparison_settings
+from bayeslink.data.read_options import ReadOptions
+from bayeslink.data.records import read_records
+from bayeslink.results.store import inputs_from
 
 
 @pytest.fixture
@@ -132,7 +133,10 @@ def test_a_change_that_is_still_in_the_log_is_noticed(database, tmp_path):
 
 def test_settings_sent_by_somebody_else_run_no_code(database, tmp_path):
     """`bayeslink report` reads the files of a run again, with the query of its link.toml."""
-    read = ReadOptions(table="select * from people")
+    read = (
+        ReadOptions(table="select * from people"),
+        ReadOptions(table="select * from (from people)"),
+    )
     fields = [bl.exact("name"), bl.exact("year")]
     out = tmp_path / "out"
     bl.link(database, database, fields, read=read, draws=50, tune=50).save(out)
@@ -140,8 +144,7 @@ def test_settings_sent_by_somebody_else_run_no_code(database, tmp_path):
     written = tmp_path / "written.csv"
     query = f"select * from people; copy (select 1) to '{written}'; select * from people"
     toml.write_text(toml.read_text("utf-8").replace("select * from people", query), "utf-8")
-    with comparison_settings(out) as settings:
-        assert settings["read"][0].table == query
+    assert inputs_from(out).read[0].table == query
     for command in ("report", "review --no-browser", "explain {} 1 7"):
         words = [out if word == "{}" else word for word in command.split()]
         words = words if out in words else [*words, out]

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bayeslink.data.records import ReadOptions, read_records
+from bayeslink.data.read_options import ReadOptions
+from bayeslink.data.records import read_records
 from bayeslink.errors import InputError, SettingsError
 
 NASTY = 'x"; DROP TABLE t--'

@@ -20,7 +20,8 @@ import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.data import places
 from bayeslink.data.python_cells import array_of, cell_text
-from bayeslink.data.records import ReadOptions, read_records
+from bayeslink.data.read_options import ReadOptions
+from bayeslink.data.records import read_records
 
 openpyxl = pytest.importorskip("openpyxl")
 FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("postcode"), bl.date("dob")]

@@ -18,7 +18,7 @@ from bayeslink.errors import BayeslinkError, SettingsError
 from bayeslink.inference import layout as layouts
 from bayeslink.inference import sampler, spread
 from bayeslink.inference.assignment import assign
-from bayeslink.inference.diagnostics import mcse_mean
+from bayeslink.inference.diagnostics import summarize
 from bayeslink.inference.layout import Layout
 from bayeslink.inference.model import Priors, proportions
 from bayeslink.pairs.source import count_levels
@@ -366,7 +366,8 @@ def test_one_block_of_all_pairs():
     log_p += betaln(1, 4 + L) + betaln(5, 2 + n_a * n_b - L)
     p = np.exp(log_p - log_p.max())
     p /= p.sum()
-    assert abs(post.n_links.mean() - p @ L) < 4 * mcse_mean(post.n_links)
+    (found,) = summarize({"L": post.n_links})
+    assert abs(found.mean - p @ L) < 4 * found.mcse
     assert post.n_links.std() == pytest.approx(math.sqrt(p @ L**2 - (p @ L) ** 2), rel=0.1)
     each = p @ L / (n_a * n_b)
     assert np.abs(post.probability - each).max() < 0.3 * each

@@ -298,7 +298,9 @@ def test_there_must_be_priors(post):
 
 
 def test_it_takes_a_posterior(post):
-    with pytest.raises(SettingsError, match=r"got Blocks\. Give it what `sample` returns"):
+    with pytest.raises(
+        SettingsError, match=r"got Blocks\. Give it a run with draws, or what `sample` returns"
+    ):
         sensitivity(post.blocks, thetas=[1.0])
 
 

@@ -320,9 +320,13 @@ def test_the_runs_own_links_can_be_given_as_known(files, linked):
     assert {(r["id_a"], r["id_b"]) for r in run.labels.to_pylist()} == pairs_of(folder)
 
 
-def test_labels_and_a_point_estimate_do_not_go_together(files, judged):
-    with pytest.raises(SettingsError, match="leave out point"):
-        bl.link(files / "a.csv", files / "b.csv", FIELDS, labels=judged, point=True)
+def test_labels_hold_in_a_point_estimate(files, judged):
+    run = bl.link(files / "a.csv", files / "b.csv", FIELDS, labels=judged, point=True)
+    links = {*zip(*(run.table[side].to_pylist() for side in ("id_a", "id_b")), strict=True)}
+    said = {pair: verdict == "link" for pair, verdict in bl.read_labels(judged).items()
+            if verdict in ("link", "nonlink")}  # fmt: skip
+    assert said
+    assert all((pair in links) == is_link for pair, is_link in said.items())
 
 
 def test_ids_of_other_files_are_counted_not_shown(files, tmp_path):

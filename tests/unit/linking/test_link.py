@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import bayeslink as bl
 from bayeslink.cli import main
-from bayeslink.results.settings import parse_on
+from bayeslink.comparing.parsing import parse_on
 
 LINKED = ("linked", "unlinked_a", "unlinked_b")
 FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("occup"), bl.date("dob")]

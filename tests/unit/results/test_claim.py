@@ -66,7 +66,7 @@ def test_force_replaces_only_what_runs_have_written(run, out, monkeypatch, in_on
 
 
 def test_files_of_an_earlier_run_that_the_new_one_lacks_go(run, out):
-    point = bl.link(run.settings["a"], run.settings["b"], run.settings["fields"], point=True)
+    point = bl.link(run.settings.a, run.settings.b, run.settings.fields, point=True)
     (out / "notes.txt").write_text("mine")
     point.save(out, force=True)
     assert not (out / "draws.parquet").exists()
@@ -80,10 +80,10 @@ def test_files_of_an_earlier_run_that_the_new_one_lacks_go(run, out):
 
 def test_an_input_inside_the_output_is_refused_before_the_work(run, out, tmp_path):
     a = out / "a.csv"
-    shutil.copy(run.settings["a"], a)
+    shutil.copy(run.settings.a, a)
     (tmp_path / "elsewhere").symlink_to(out)
     for given in (a, tmp_path / "elsewhere" / "a.csv"):
-        words = ["link", given, run.settings["b"], "--on", "name", "--force", "-o", out]
+        words = ["link", given, run.settings.b, "--on", "name", "--force", "-o", out]
         done = CliRunner().invoke(main, [*map(str, words)])
         assert done.exit_code == 4
         assert "input lies in" in done.output
@@ -104,7 +104,7 @@ def mounted(request, tmp_path):
 
 
 def test_a_mount_point_is_refused_before_the_work(run, mounted, monkeypatch):
-    inputs = [str(run.settings[side]) for side in "ab"]
+    inputs = [str(getattr(run.settings, side)) for side in "ab"]
     monkeypatch.setattr("bayeslink.linking.link.compare", lambda *_, **__: pytest.fail("worked"))
     for target in (mounted, mounted.parent):
         (mounted.parent / "run.json").write_text('{"versions": {"bayeslink": "1"}}')
@@ -123,7 +123,7 @@ def test_a_symbolic_link_is_followed(run, out, tmp_path):
     linked.symlink_to(out)
     run.save(linked, force=True)
     assert linked.is_symlink()
-    assert {"a": run.settings["a"]}.items() <= _paths(out).items()
+    assert {"a": run.settings.a}.items() <= _paths(out).items()
     (tmp_path / "dangling").symlink_to(tmp_path / "new")
     run.save(tmp_path / "dangling")
     assert (tmp_path / "new" / "run.json").exists()
@@ -222,7 +222,7 @@ def test_what_a_dead_process_left_is_cleaned_at_the_next_start(run, out, moment)
 @pytest.mark.parametrize(("number", "ignored"), [("SIGTERM", True), ("SIGHUP", False)])
 def test_an_ended_run_leaves_nothing_as_an_interrupted_one(run, tmp_path, number, ignored):
     number = getattr(signal, number)
-    command = [sys.executable, "-m", "bayeslink.cli", "link", run.settings["a"], run.settings["b"]]
+    command = [sys.executable, "-m", "bayeslink.cli", "link", run.settings.a, run.settings.b]
     command += ["--on", "name:levenshtein", "--on", "year", "--draws", "200000", "-o", "out"]
     before = signal.signal(signal.SIGINT, signal.SIG_IGN) if ignored else None
     try:
@@ -245,7 +245,7 @@ def test_an_ended_run_leaves_nothing_as_an_interrupted_one(run, tmp_path, number
 
 @pytest.mark.parametrize("n", [3, pytest.param(30, marks=pytest.mark.verify)])
 def test_of_many_starts_at_once_one_writes_and_the_others_say_so(run, tmp_path, n):
-    command = [sys.executable, "-m", "bayeslink.cli", "link", run.settings["a"], run.settings["b"]]
+    command = [sys.executable, "-m", "bayeslink.cli", "link", run.settings.a, run.settings.b]
     command += ["--on", "name", "--on", "year", "--draws", "20", "--tune", "20", "-o", "out"]
     started = [
         subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -22,7 +22,7 @@ from click.testing import CliRunner
 import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.data import whole
-from bayeslink.data.records import ReadOptions
+from bayeslink.data.read_options import ReadOptions
 from bayeslink.linking.run import Run
 from bayeslink.results.joined import Input, LinkedRows, joined_names, write_linked
 from bayeslink.results.row_files import RowWriter

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +22,11 @@ import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.comparing.catalogue import COMPARISONS
 from bayeslink.comparing.field_checks import NORMALISATIONS
+from bayeslink.comparing.parsing import fields_from
 from bayeslink.errors import SettingsError
-from bayeslink.results.link_toml import dump, load, reading_entries
-from bayeslink.results.settings import fields_from, link_arguments
+from bayeslink.results.link_toml import dump, load
 from bayeslink.review.material import open_run
+from bayeslink.settings import LinkSettings, reading_entries
 
 # --- from settings to the file and back -------------------------------------------------------
 
@@ -174,19 +176,15 @@ def folders(tmp_path_factory):
 @given(settings=SETTINGS)
 def test_link_toml_gives_back_what_it_was_made_from(folders, settings):
     here, out = folders
-    settings["started_in"] = str(here)
-    text = dump(settings, out)
+    given = LinkSettings.of(**settings, started_in=str(here))
+    text = dump(given, out)
     (out / "link.toml").write_text(text, "utf-8")
-    arguments = link_arguments(load(out / "link.toml"))
+    found = LinkSettings.of(**load(out / "link.toml"))
 
     def there(path):
         return path if path is None else os.path.join(here, path)
 
-    expected = {key: settings[key] for key in ("id", "block", "fields", "prior", "loss")}
-    for key in ("structure", "point", "w0", "restricted", "draws", "tune", "chains", "seed"):
-        expected[key] = settings[key]
-    expected |= {"a": there(settings["a"]), "b": there(settings["b"])}
-    expected["read"] = tuple(
+    read = tuple(
         bl.ReadOptions(
             quarantine=there(side.quarantine),
             **{key: getattr(side, key) for key in ("encoding", "delimiter", "skip_lines")},
@@ -194,9 +192,9 @@ def test_link_toml_gives_back_what_it_was_made_from(folders, settings):
         )
         for side in settings["read"]
     )
-    defaults = {"a": None, "point": False, "restricted": False, "w0": None, "loss": None}
-    assert {**defaults, **arguments} == expected
-    again = {**settings, **defaults, **arguments, "started_in": os.getcwd()}
+    files = {"a": there(settings["a"]), "b": there(settings["b"])}
+    assert found == replace(given, **files, read=read, started_in=".")
+    again = replace(found, started_in=os.getcwd())
     assert dump(again, out) == text  # so a repeat of a repeat has the same settings, too
 
 
@@ -215,7 +213,7 @@ def test_a_file_people_can_read():
     given |= {"tune": 0, "chains": 2, "loss": bl.Loss(reject=0.1), "seed": 1}
     given |= {"structure": "independent", "restricted": True}
     assert (
-        dump(given)
+        dump(LinkSettings.of(**given))
         == """\
 b = "b.csv"
 id = [] # the rows are numbered
@@ -305,7 +303,7 @@ def test_a_python_function_cannot_be_repeated_from_a_file(tmp_path):
     written = (tmp_path / "run" / "link.toml").read_text()
     assert "# a Python function: this field can only be given from Python" in written
     with pytest.raises(SettingsError, match="custom only from Python"):
-        link_arguments(load(tmp_path / "run" / "link.toml"))
+        LinkSettings.of(**load(tmp_path / "run" / "link.toml"))
 
 
 # --- from other working directories -----------------------------------------------------------
@@ -431,7 +429,7 @@ def test_saved_after_the_working_directory_has_changed(project, tmp_path, monkey
     run = bl.link("a.csv", Path("b.csv"), FIELDS, read=READ_APART, point=True)
     monkeypatch.chdir(tmp_path)
     run.save("out")
-    assert run.settings["a"] == "a.csv"
+    assert run.settings.a == "a.csv"
     found = load(tmp_path / "out" / "link.toml")
     assert found["a"] == str(project / "files" / "a.csv")
     assert found["quarantine"] == ["", str(project / "files" / "short.txt")]
@@ -449,7 +447,7 @@ def test_symbolic_links_lead_to_the_same_files(project, tmp_path, monkeypatch):
     settings = {"id": "id", "block": [], "fields": FIELDS, "prior": bl.Overlap(), "loss": None}
     settings |= {"read": (bl.ReadOptions(),) * 2, "started_in": os.getcwd(), **given}
     settings |= {"point": True, "w0": None, "draws": 1, "tune": 1, "chains": 1, "seed": 1}
-    settings |= {"structure": "dependent", "restricted": False}
+    settings = LinkSettings.of(**settings, structure="dependent", restricted=False)
     for folder in ("runs/one", "runs/far"):
         there = os.path.realpath(folder)
         Path(folder, "again.toml").write_text(dump(settings, there))

@@ -21,8 +21,8 @@ def test_a_column_gets_the_field_that_suggest_has_for_it(files):
     suggested = {f.columns[0][0]: f for f in bl.suggest(files.a, files.b).fields}
     names = ["gname", "dob", "sex", "postcode"]
     run = bl.link(files.a, files.b, names, **FEW)
-    assert [f.name for f in run.settings["fields"]] == names
-    for field in run.settings["fields"]:
+    assert [f.name for f in run.settings.fields] == names
+    for field in run.settings.fields:
         assert field.settings == suggested[field.name].settings
     assert any("gname (name), dob (date)" in note for note in run.warnings)
     same = bl.link(files.a, files.b, [suggested[name] for name in names], **FEW)

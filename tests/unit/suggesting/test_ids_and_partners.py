@@ -48,7 +48,7 @@ def test_an_id_that_is_named_must_be_there(folder):
     with pytest.raises(InputError, match=r"no column 'id'.*--id \(id=\).*--no-id \(id=None\)"):
         bl.link(folder / "a.csv", folder / "b.csv", fields, id="id")
     run = bl.link(folder / "a.csv", folder / "b.csv", fields, **QUICK)
-    assert run.settings["id"] == ("person_no", "rec_id")
+    assert run.settings.id == ("person_no", "rec_id")
 
 
 def test_a_column_of_another_name_in_b_is_named(folder):

@@ -259,11 +259,11 @@ def test_the_draft_is_a_link_toml_with_reasons(files, tmp_path):
 
 def test_link_without_fields_takes_the_proposal(files):
     run = bl.link(files.a, files.b, draws=100, tune=50)
-    assert [f.name for f in run.settings["fields"]] == list(kinds(bl.suggest(files.a, files.b)))
+    assert [f.name for f in run.settings.fields] == list(kinds(bl.suggest(files.a, files.b)))
     assert any("chosen from the files" in warning for warning in run.warnings)
     assert bl.evaluate(run.links, files.truth).f1 > 0.98
     same = bl.link(pd.DataFrame(files.a.to_pandas()), files.b, id=None, point=True)
-    assert same.settings["id"] is None
+    assert same.settings.id is None
 
 
 def test_a_proposal_is_short_to_read_and_to_show(files):

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 
 from bayeslink.data.cell_texts import TEXT, as_text, no_text, whole_number_type
 from bayeslink.data.headers import no_records, require_columns
-from bayeslink.data.records import ReadOptions, Records, is_blank, refuse_no_text, with_missing
+from bayeslink.data.read_options import ReadOptions
+from bayeslink.data.records import Records, is_blank, refuse_no_text, with_missing
 from bayeslink.engines.spark.cluster import Cluster
 from bayeslink.errors import InputError
 

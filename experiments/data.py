@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from bayeslink.comparing.fields import Field, date, exact, levenshtein
 from bayeslink.simulation.files import simulate
 
-_BESIDE = Path(__file__).parents[3] / ".." / "shared" / "data"
+_BESIDE = Path(__file__).parents[1] / ".." / "shared" / "data"
 ROOT = Path(os.environ.get("BAYESLINK_DATA", _BESIDE))
 CENSUS = ROOT / "italian_census"
 STUDY = ROOT / "sadinle2017" / "sadinle_sim_data.tar.gz"

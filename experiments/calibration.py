@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.pairs.source import Floats
-from bayeslink.reproduce.drawing import STYLES
+from experiments.drawing import STYLES
 
 EDGES = np.array([0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0])
 CLIP = 1e-6  # draws cannot tell smaller probabilities from 0 or 1
