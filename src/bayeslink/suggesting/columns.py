@@ -73,6 +73,12 @@ def with_partner(
                 f"(columns=({x!r}, {y!r}) in a field).",
                 error.column,
             )
+    x = error.column
+    own = [x in {profile.name for profile in side} for side in profiles]
+    if own == [True, False]:
+        return NoColumnError(f"{error} If B calls it otherwise, say so: --on {x}=NAME_IN_B.", x)
+    if own == [False, True]:
+        return NoColumnError(f"{error} If A calls it otherwise, say so: --on NAME_IN_A={x}.", x)
     return error
 
 

@@ -61,3 +61,12 @@ def test_on_takes_a_column_alone(files, tmp_path):
     assert CliRunner().invoke(main, [*map(str, words)]).exit_code == 0
     links = [(tmp_path / out / "links.csv").read_bytes() for out in ("out", "again")]
     assert links[0] == links[1]
+
+
+@pytest.mark.parametrize(("lacks", "said"), [("B", "fname=NAME_IN_B"), ("A", "NAME_IN_A=fname")])
+def test_a_column_that_one_file_lacks_is_told_with_how_to_name_another(lacks, said):
+    files = bl.simulate(40, seed=1)
+    tables = {"A": files.a, "B": files.b}
+    tables[lacks] = tables[lacks].drop_columns(["fname"])
+    with pytest.raises(bl.InputError, match=f"If {lacks} calls it otherwise.*--on {said}"):
+        bl.link(*tables.values(), ["fname"], point=True)
