@@ -8,7 +8,7 @@ from contextlib import suppress
 
 
 def open_all() -> None:
-    """Have all three, if only to nowhere: else the next file opened would take their place."""
+    """Reopen closed stdin, stdout or stderr on /dev/null: no data file may take their number."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
@@ -19,7 +19,7 @@ def open_all() -> None:
 
 
 def silence() -> None:
-    """Have what is still to be written go nowhere, so that the end of Python does not complain."""
+    """Discard what is still to be written, so that Python does not complain at exit."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):

@@ -305,7 +305,7 @@ def test_the_section_on_fit_is_that_of_the_run(run, saved, tmp_path):
     assert [row[1:] for row in rows] == [
         [f"{b.observed:,}", f"{b.expected:,.1f}", f"{b.from_links:,.1f}"] for b in found.bands
     ]
-    assert ("speaks against the model" in page.text) == (not found.warnings)
+    assert ("checks found no problem" in page.text) == (not found.warnings)
     for warning in found.warnings:
         assert warning in page.text
 

@@ -294,8 +294,8 @@ class SwappedNames(HeldHere):
             for k in range(2)
         ]
         note = (
-            f"{n[1]:,} pairs have {names[0]} and {names[1]} swapped, far more than by chance, and "
-            f"{n[0]:,} half so: levels of {names[0]}."
+            f"{names[0]} and {names[1]} look swapped in {n[1]:,} pairs, and half swapped in "
+            f"{n[0]:,}; this is handled."
         )
         return replace(found, notes=(*found.notes, note))
 

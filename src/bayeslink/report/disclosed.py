@@ -15,6 +15,7 @@ import pyarrow as pa
 from bayeslink.inference.diagnostics import Diagnostic, verdict
 from bayeslink.report import charts
 from bayeslink.report.charts import Bar, Counts
+from bayeslink.report.fit import NO_PROBLEM
 from bayeslink.report.markup import Number, facts, figure, notes, paragraph, section, table
 from bayeslink.report.material import Material
 from bayeslink.report.sections import file_names, how_to_review, provenance
@@ -82,7 +83,7 @@ def _on_rounding(counts: Counts) -> str:
 
 def _fit(s: dict[str, Any]) -> str:
     words = (
-        "Nothing that can be seen without the truth speaks against the model."
+        NO_PROBLEM
         if s["fit"]["fits"]
         else "The model does not fit these files in all respects. Intervals and probabilities may "
         "be too sure: judge a sample (bayeslink review) before you rely on them."

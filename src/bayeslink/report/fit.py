@@ -14,12 +14,15 @@ from bayeslink.spoken import signed
 _FEWEST = 5.0  # joint agreements, seen or expected, from which a ratio says anything
 
 
+NO_PROBLEM = "The automatic checks found no problem. They cannot see every error."
+
+
 def section_of(material: Material) -> str:
     """The section on fit."""
     s = material.summary
     checks = s["fit"]
     verdict = (
-        "Nothing that can be seen without the truth speaks against the model."
+        NO_PROBLEM
         if checks["fits"]
         else "The model does not fit these files in all respects. Intervals and probabilities may "
         "be too sure: judge a sample (bayeslink review) before you rely on them."

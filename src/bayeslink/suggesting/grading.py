@@ -33,8 +33,8 @@ class Grade:
 
     def __str__(self) -> str:
         return (
-            f"{self.word}: {_count(self.chance)} others agree with a record in all of them by "
-            f"chance, {_count(self.without_strongest)} where {self.strongest} is wrong."
+            f"{self.word}. Chance matches: {_rate(self.chance)}, {_rate(self.without_strongest)} "
+            f"where {self.strongest} is wrong."
         )
 
 
@@ -51,5 +51,8 @@ def grade(pairs: Sequence[ColumnPair], n: tuple[int, int]) -> Grade:
     return Grade(word, all_agree, without, strongest)
 
 
-def _count(number: float) -> str:
-    return f"{number:,.0f}" if number >= 10 else f"{number:.1g}"
+def _rate(number: float) -> str:
+    """Matches by chance in words: some for a record, or one for so many records."""
+    if number >= 1:
+        return f"{float(f'{number:.1g}'):,.0f} per record"
+    return f"1 in {float(f'{1 / number:.1g}'):,.0f} records" if number > 1e-12 else "none"
