@@ -24,8 +24,8 @@ from bayeslink.inference.penalized import PenalizedFit
 from bayeslink.inference.posterior import Posterior
 from bayeslink.inference.posthoc import Blocks
 from bayeslink.linking.run import Run
+from bayeslink.options import TYPE_NAMES
 from bayeslink.results.link_toml import KEYS
-from bayeslink.settings import TYPE_NAMES
 from bayeslink.suggesting.suggestion import Suggestion
 
 ROOT = Path(__file__).parents[1]

@@ -11,15 +11,13 @@ link.toml, as `read` does for `encoding` and `missing`, Python takes these keys 
 from __future__ import annotations
 
 import dataclasses
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import Enum
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from bayeslink.errors import SettingsError
+from bayeslink.options import TYPE_NAMES, Entries, Options, key, option
 from bayeslink.plain import plain, texts
 
 if TYPE_CHECKING:
@@ -39,78 +37,8 @@ class Found(Enum):
 
 
 FOUND = Found.IN_THE_FILES
-Entries = dict[str, Any]  # plain data, by key of link.toml
-
 STRUCTURES = ("dependent", "independent")
-TYPE_NAMES = {
-    str: "text",
-    list: "a list",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    dict: "a table",
-}
 _NUMBER = (int, float)
-
-
-class Key(NamedTuple):
-    """An option as link.toml and the command line say it."""
-
-    name: str
-    help: str
-    types: tuple[type, ...]  # that link.toml takes; none: it is not said there
-    flag: Mapping[str, Any] | None  # arguments of click.option; None: no flag of its own
-    parse: Callable[[Any], Any] | None  # what the flag gives -> as link.toml has it
-    is_path: bool
-    repeated: bool  # written to the link.toml of a run: it changes results
-
-
-class _Argument(NamedTuple):
-    """An argument of `link`: its keys, and how it comes from them and goes back."""
-
-    doc: str  # for Python
-    keys: tuple[Key, ...]
-    check: Callable[[Any], Any]  # plain data or Python's form -> Python's form
-    join: Callable[[Entries], Any]
-    split: Callable[[Any], Entries]
-
-
-def _key(
-    name: str,
-    help: str,
-    types: tuple[type, ...] = (),
-    parse: Callable[[Any], Any] | None = None,
-    *,
-    flag: bool = True,
-    path: bool = False,
-    repeated: bool = True,
-    **click: Any,
-) -> Key:
-    return Key(name, help, types, click if flag else None, parse, path, repeated)
-
-
-def _as_given(value: Any) -> Any:
-    return value
-
-
-def _option(
-    default: Any,
-    *keys: Key,
-    doc: str = "",
-    check: Callable[[Any], Any] = _as_given,
-    join: Callable[[Entries], Any] | None = None,
-    split: Callable[[Any], Entries] | None = None,
-) -> Any:
-    """An attribute of `LinkSettings`; one of several keys says how they `join` and `split`."""
-    name = keys[0].name if keys else ""
-    argument = _Argument(
-        doc or (keys[0].help if keys else ""),
-        keys,
-        check,
-        join or (lambda entries: entries[name]),
-        split or (lambda v: {name: v}),
-    )
-    return dataclasses.field(default=default, metadata={"argument": argument})
 
 
 # --- checks, and the way from link.toml and back ----------------------------------------------
@@ -233,17 +161,18 @@ def _read_from(entries: Entries) -> tuple[ReadOptions, ReadOptions]:
 
     words = _missing(entries.get("missing", []))
     sides: list[Entries] = [{"missing": side} for side in words]
-    for key in (key for key in _READ if key.name in entries and key.name != "missing"):
-        given = plain(entries[key.name])
+    for name, wanted in ((k.name, k.types[0]) for k in _READ if k.name in entries):
+        if name == "missing":
+            continue
+        given = plain(entries[name])
         pair = given if isinstance(given, list) else [given, given]
         if len(pair) != 2:
-            raise SettingsError(f"{key.name} takes one value, or one for A and one for B.")
+            raise SettingsError(f"{name} takes one value, or one for A and one for B.")
         for side, value in zip(sides, pair, strict=True):
-            if type(value) is not key.types[0]:
-                wanted = TYPE_NAMES[key.types[0]]
-                raise SettingsError(f"{key.name} must be {wanted}, got {value!r}.")
+            if type(value) is not wanted:
+                raise SettingsError(f"{name} must be {TYPE_NAMES[wanted]}, got {value!r}.")
             if value != "":  # none on this side
-                side[key.name] = value
+                side[name] = value
     a, b = (ReadOptions(**side) for side in sides)
     return a, b
 
@@ -266,7 +195,7 @@ def reading_entries(options: Sequence[ReadOptions]) -> Entries:
 
     entries: Entries = {}
     default = ReadOptions()
-    for name in (key.name for key in _READ if key.name != "missing"):
+    for name in (name for name in READING if name != "missing"):
         values = [plain(getattr(side, name)) for side in options]
         if values != [getattr(default, name)] * 2:
             a, b = ("" if value is None else value for value in values)
@@ -280,40 +209,38 @@ def reading_entries(options: Sequence[ReadOptions]) -> Entries:
 
 _EACH: dict[str, Any] = {"multiple": True}  # once for both files, or once for each
 _READ = (
-    _key("encoding", "Such as cp1252 (twice: of A, then of B). [utf-8]", (str, list), **_EACH),
-    _key("delimiter", "Told from the header unless given.", (str, list), **_EACH),
-    _key("skip_lines", "Lines before the header. [0]", (int, list), type=int, **_EACH),
-    _key("table", "Table or query in a database, or sheet of a workbook.", (str, list), **_EACH),
-    _key(
+    key("encoding", "Such as cp1252 (twice: of A, then of B). [utf-8]", (str, list), **_EACH),
+    key("delimiter", "Told from the header unless given.", (str, list), **_EACH),
+    key("skip_lines", "Lines before the header. [0]", (int, list), type=int, **_EACH),
+    key("table", "Table or query in a database, or sheet of a workbook.", (str, list), **_EACH),
+    key(
         "quarantine", "Set short and long rows aside in this file (twice: of A, then of B).",
         (str, list), path=True, metavar="FILE", **_EACH,
     ),
-    _key("multiline", "Cells may hold lines that look like records.", (bool, list), is_flag=True),
-    _key("missing", "A value that means missing.", (list, str, dict), list, metavar="VALUE",
+    key("multiline", "Cells may hold lines that look like records.", (bool, list), is_flag=True),
+    key("missing", "A value that means missing.", (list, str, dict), list, metavar="VALUE",
          **_EACH),
 )  # fmt: skip
 READING = tuple(key.name for key in _READ)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkSettings:
+class LinkSettings(Options):
     """Everything that can be chosen in a linkage."""
 
-    a: Any = _option(
-        None, _key("a", "The first file, if it is one.", (str,), flag=False, path=True)
-    )
-    b: Any = _option(None, _key("b", "The second file.", (str,), flag=False, path=True))
-    id: Any = _option(
+    a: Any = option(None, key("a", "The first file, if it is one.", (str,), flag=False, path=True))
+    b: Any = option(None, key("b", "The second file.", (str,), flag=False, path=True))
+    id: Any = option(
         FOUND,
-        _key("id", "Id column (twice: in A, then in B).", (str, list), flag=False),
+        key("id", "Id column (twice: in A, then in B).", (str, list), flag=False),
         doc="The id column, as one name or (name in A, name in B); None numbers the rows. Unless "
         "given, the column `id`, or where a file has none, what `suggest` finds.",
         check=checked_id,
         split=_id_entry,
     )
-    block: Sequence[Sides] = _option(
+    block: Sequence[Sides] = option(
         (),
-        _key(
+        key(
             "block", "Compare only pairs that agree on this column (COLUMN_A=COLUMN_B if they "
             "differ).", (list, str), lambda parts: [part.split("=", 1) for part in parts],
             multiple=True, metavar="COLUMN",
@@ -322,17 +249,17 @@ class LinkSettings:
         check=_checked_block,
         split=lambda block: {"block": plain(block) or None},
     )  # fmt: skip
-    labels: Any = _option(
+    labels: Any = option(
         None,
-        _key(
+        key(
             "labels", "Judged pairs, to hold for certain: a reviewed run directory, or a CSV or "
             "Parquet file.", (str,), path=True, metavar="PATH",
         ),
         doc="Pairs as judged in a review: a run directory, or what else `read_labels` takes.",
     )  # fmt: skip
-    structure: str = _option(
+    structure: str = option(
         "dependent",
-        _key(
+        key(
             "structure", "Fields may depend on each other, or (as in the paper) not. [dependent]",
             (str,), choices=STRUCTURES,
         ),
@@ -341,40 +268,40 @@ class LinkSettings:
         '"independent": the paper\'s model.',
         check=_checked_structure,
     )  # fmt: skip
-    point: bool = _option(
+    point: bool = option(
         False,
-        _key("point", "Point estimate only: no probabilities.", (bool,), is_flag=True),
+        key("point", "Point estimate only: no probabilities.", (bool,), is_flag=True),
         doc="Stop at the penalized-likelihood estimate: no probabilities.",
         split=lambda on: {"point": on or None},
     )
-    w0: float | None = _option(
+    w0: float | None = option(
         None,
-        _key("w0", "Weight above which pairs are swept over. [chosen by block size]", _NUMBER,
+        key("w0", "Weight above which pairs are swept over. [chosen by block size]", _NUMBER,
              type=float),
         doc="Pairs above this weight are swept over in sampling, all others are sampled now and "
         "then: a matter of speed.",
     )  # fmt: skip
-    restricted: bool = _option(
+    restricted: bool = option(
         False,
-        _key("restricted", "Only pairs above w0 may link, as in the paper; for comparison.",
+        key("restricted", "Only pairs above w0 may link, as in the paper; for comparison.",
              (bool,), is_flag=True),
         doc="Only pairs above w0 may link: the paper's restricted MCMC.",
         split=lambda on: {"restricted": on or None},
     )  # fmt: skip
-    draws: int = _option(
-        1000, _key("draws", "Draws of each chain that are kept. [1000]", (int,), type=int)
+    draws: int = option(
+        1000, key("draws", "Draws of each chain that are kept. [1000]", (int,), type=int)
     )
-    tune: int = _option(
-        500, _key("tune", "Draws of each chain before those. [500]", (int,), type=int)
+    tune: int = option(
+        500, key("tune", "Draws of each chain before those. [500]", (int,), type=int)
     )
-    chains: int = _option(4, _key("chains", "Chains. [4]", (int,), type=int))
-    seed: int = _option(
+    chains: int = option(4, key("chains", "Chains. [4]", (int,), type=int))
+    seed: int = option(
         1,
-        _key("seed", "Of the draws. [1]", (int,), type=int),
+        key("seed", "Of the draws. [1]", (int,), type=int),
         doc="Of the draws: the same seed gives the same result on any number of threads.",
     )
-    read: Any = _option(
-        None,
+    read: Any = option(
+        None,  # then both as usual
         *_READ,
         doc="How files are read (`ReadOptions`, for both or one each), or by name: missing (values "
         "that count as missing), encoding, delimiter, …",
@@ -382,11 +309,11 @@ class LinkSettings:
         join=_read_from,
         split=reading_entries,
     )
-    prior: LinkCountPrior | None = _option(
+    prior: LinkCountPrior | None = option(
         None,
-        _key("theta", "Cost of one link. Without it, it follows from --overlap-beta.", _NUMBER,
+        key("theta", "Cost of one link. Without it, it follows from --overlap-beta.", _NUMBER,
              type=float),
-        _key(
+        key(
             "overlap", "Beta prior on the share of the smaller file that has a match: its mean is "
             "ALPHA / (ALPHA + BETA), as sure as if so many records had been looked up. [1,1: any "
             "share]", (list,), _numbers, flags=("--overlap-beta", "--overlap"),
@@ -397,9 +324,9 @@ class LinkSettings:
         join=_prior_from,
         split=_prior_entries,
     )  # fmt: skip
-    loss: Loss | None = _option(
+    loss: Loss | None = option(
         None,
-        _key(
+        key(
             "loss", "Leave a record to review where that costs less than the expected error, as .1 "
             "does.", (dict,), lambda cost: {"reject": cost}, flags=("--reject",), type=float,
             metavar="COST",
@@ -408,9 +335,9 @@ class LinkSettings:
         check=_checked_loss,
         split=_loss_entries,
     )  # fmt: skip
-    engine: Any = _option(
+    engine: Any = option(
         None,
-        _key(
+        key(
             "engine", "Who does the work: this machine, or Spark; then A and B may be tables of "
             "its catalogue or Parquet folders. [local]", (str,), choices=("local", "spark"),
         ),
@@ -418,131 +345,52 @@ class LinkSettings:
         "its cluster, with the same result; `a` and `b` may be Spark DataFrames, tables of its "
         "catalogue or addresses of Parquet folders. This machine unless given.",
     )  # fmt: skip
-    fields: Any = _option(
+    fields: Any = option(
         None,
-        _key("fields", "What is compared.", (list,), flag=False),
+        key("fields", "What is compared.", (list,), flag=False),
         check=_checked_fields,
         split=lambda fields: {},  # link.toml has a table for each
     )
-    threads: int | None = _option(
-        None, _key("threads", "Threads to use. [all]", (int,), repeated=False, type=int)
+    threads: int | None = option(
+        None, key("threads", "Threads to use. [all]", (int,), repeated=False, type=int)
     )
-    memory: str | int | None = _option(
+    memory: str | int | None = option(
         None,
-        _key("memory", "Memory to use, such as 8GB. [most of the machine's]", (str, int),
+        key("memory", "Memory to use, such as 8GB. [most of the machine's]", (str, int),
              repeated=False, metavar="SIZE"),
     )  # fmt: skip
-    model: Any = _option(
+    model: Any = option(
         None,
-        _key("model", "An earlier run directory or its model.json: what it learned of m is the "
+        key("model", "An earlier run directory or its model.json: what it learned of m is the "
              "prior.", repeated=False, path=True, metavar="PATH"),
         doc="An earlier run, its directory or its model.json: what it learned of m is the prior. "
         "Its fields are compared unless `fields` are given.",
     )  # fmt: skip
-    strength: float = _option(
+    strength: float = option(
         1.0,
-        _key("strength", "How much of the model's links counts. [1]", repeated=False, type=float,
+        key("strength", "How much of the model's links counts. [1]", repeated=False, type=float,
              metavar="SHARE"),
         doc="How much of the model counts (1: as if its links were links here; 0: not at all; inf: "
         "m and u are fixed).",
     )  # fmt: skip
-    known_links: Any = _option(
+    known_links: Any = option(
         None,
         doc="Pairs (id_a, id_b) known to be links; of a table with a `decision`, as `run.links` "
         "has, the links.",
     )
-    known_nonlinks: Any = _option(None, doc="Pairs known to be no links.")
-    started_in: str = _option(".")  # the directory from which paths lead
+    known_nonlinks: Any = option(None, doc="Pairs known to be no links.")
+    started_in: str = option(".")  # the directory from which paths lead
 
-    @classmethod
-    def of(cls, **given: Any) -> LinkSettings:
-        """Settings from arguments of `link`, or from plain data by key of link.toml, checked."""
-        values: Entries = {}
-        for name, argument in arguments():
-            several = [key.name for key in argument.keys if key.name != name]
-            entries = {key: given.pop(key) for key in several if key in given}
-            entries = {key: value for key, value in entries.items() if value is not None}
-            if entries and given.get(name) is not None:
-                raise SettingsError(f"give {name}= or {next(iter(entries))}=, not both.")
-            if entries:
-                given[name] = argument.join(entries)
-            if name in given:
-                values[name] = argument.check(given.pop(name))
-        if given:
-            unknown = next(iter(given))
-            near = get_close_matches(unknown, names(), 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise TypeError(f"there is no option {unknown!r}.{hint} Options: {', '.join(names())}.")
-        values.setdefault("read", _checked_read(None))
-        return cls(**values)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "read", _checked_read(self.read))
 
     def repeated(self) -> dict[str, Any]:
         """The arguments of `link` that repeat a run on the same files, or on others."""
         return {
             name: getattr(self, name)
-            for name, argument in arguments()
+            for name, argument in self.arguments().items()
             if name not in ("a", "b", "labels", "engine") and any(k.repeated for k in argument.keys)
         }
 
-    def changed(self, **changes: Any) -> LinkSettings:
-        """The same with some options changed."""
-        checked = LinkSettings.of(**changes)
-        given = {name for name, argument in arguments() if _is_said(name, argument, changes)}
-        return dataclasses.replace(self, **{name: getattr(checked, name) for name in given})
 
-    def entries(self) -> Entries:
-        """What there is to write to link.toml beside the fields, as plain data."""
-        found: Entries = {}
-        for name, argument in arguments():
-            split = argument.split(getattr(self, name)) if argument.keys else {}
-            kept = {key.name for key in argument.keys if key.repeated and key.types}
-            found |= {k: plain(v) for k, v in split.items() if k in kept and v is not None}
-        return found
-
-
-def arguments() -> Iterator[tuple[str, _Argument]]:
-    """Every argument by name, with its keys."""
-    for field in dataclasses.fields(LinkSettings):
-        yield field.name, field.metadata["argument"]
-
-
-def names() -> list[str]:
-    """What `link` takes by name: its arguments and the keys that some of them stand for."""
-    found = ((name, *(key.name for key in argument.keys)) for name, argument in arguments())
-    return [*dict.fromkeys(name for part in found for name in part)]
-
-
-def keys() -> dict[str, Key]:
-    """Every option that link.toml or the command line has, by its key."""
-    return {key.name: key for _, argument in arguments() for key in argument.keys}
-
-
-def _is_said(name: str, argument: _Argument, given: Mapping[str, Any]) -> bool:
-    return name in given or any(given.get(key.name) is not None for key in argument.keys)
-
-
-def described() -> str:
-    """The options of `link` for its docstring."""
-    shown = [(name, arg.doc) for name, arg in arguments() if arg.doc and name not in _NOT_OPTIONS]
-    lines = [line for name, doc in shown for line in wrap(f"{name}: {doc}", 88)]
-    return "".join(f"        {line}\n" for line in lines)
-
-
-def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    """The signature of a function whose `**options` are settings, with each by name."""
-    own = inspect.signature(function)
-    told = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    options = [
-        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default)
-        for f in dataclasses.fields(LinkSettings)
-        if f.name not in _NOT_OPTIONS
-    ]
-    short = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
-        for name in names()
-        if name in ("theta", "missing")
-    ]
-    return own.replace(parameters=[*told, *options, *short])
-
-
-_NOT_OPTIONS = ("a", "b", "fields", "started_in")
+NOT_BY_NAME = ("a", "b", "fields", "started_in")  # to `link`: given otherwise

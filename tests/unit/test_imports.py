@@ -15,7 +15,7 @@ ROOMS = [
     "__main__", "cli", "commands", "review", "exchange", "linking", "suggesting", "plots",
     "report", "results", "judging", "simulation", "engines", "settings", "inference", "pairs",
     "comparing", "data", "kernels", "progress", "threads", "streams", "memory", "checkpoints",
-    "shown", "spoken", "plain", "private", "distinct", "errors", "__init__",
+    "shown", "spoken", "options", "plain", "private", "distinct", "errors", "__init__",
 ]  # fmt: skip
 
 

@@ -10,7 +10,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from bayeslink.commands.talking import LOUD
-from bayeslink.settings import READING, Key, keys
+from bayeslink.options import Key
+from bayeslink.settings import READING, LinkSettings
 
 
 class _FileName(click.ParamType):  # type: ignore[type-arg]
@@ -64,7 +65,7 @@ force_option = click.option(
 
 def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The flags of these settings, or of all: see `bayeslink.settings`."""
-    wanted = [key for key in keys().values() if key.flag is not None]
+    wanted = [key for key in LinkSettings.keys().values() if key.flag is not None]
     if names:
         wanted = [key for key in wanted if key.name in names]
 
@@ -94,7 +95,7 @@ reading = settings_options(*(key for key in READING if key != "quarantine"))
 def said(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Flags that were given, as link.toml has them; a command may lack some."""
     entries: dict[str, Any] = {}
-    for name, key in keys().items():
+    for name, key in LinkSettings.keys().items():
         value = flags.get(name)
         if value is None or value == ():
             continue

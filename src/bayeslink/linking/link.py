@@ -35,10 +35,11 @@ from bayeslink.linking.checks import check_link, refuse_third_file
 from bayeslink.linking.fit_journal import FitJournal
 from bayeslink.linking.reading import compare_files, with_fields
 from bayeslink.linking.run import Run
+from bayeslink.options import described, signature_of
 from bayeslink.pairs.source import PairSource
 from bayeslink.pairs.tables import pair_table
 from bayeslink.progress import with_bar
-from bayeslink.settings import LinkSettings, described, signature_of
+from bayeslink.settings import NOT_BY_NAME, LinkSettings
 
 
 @with_bar
@@ -83,8 +84,10 @@ def link(
     return link_with(settings, a, b, progress=progress, checkpoints=checkpoints)
 
 
-link.__doc__ = str(link.__doc__).replace("        {options}\n", described())
-link.__signature__ = signature_of(link)  # type: ignore[attr-defined]
+link.__doc__ = str(link.__doc__).replace(
+    "        {options}\n", described(LinkSettings, NOT_BY_NAME)
+)
+link.__signature__ = signature_of(link, LinkSettings, NOT_BY_NAME)  # type: ignore[attr-defined]
 
 
 @with_bar

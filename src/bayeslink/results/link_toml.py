@@ -23,16 +23,20 @@ import tomlkit
 
 from bayeslink.comparing.fields import GIVEN, Field
 from bayeslink.errors import InputError, OutputError, SettingsError
+from bayeslink.options import TYPE_NAMES
 from bayeslink.plain import plain
 from bayeslink.private import written_whole
-from bayeslink.settings import TYPE_NAMES, LinkSettings, keys
+from bayeslink.settings import LinkSettings
 
 # key -> the types it takes
 KEYS: dict[str, tuple[type, ...]] = {
-    **{name: key.types for name, key in keys().items() if key.types},
+    **{name: key.types for name, key in LinkSettings.keys().items() if key.types},
     "output": (str,),
 }
-_PATHS = (*(name for name, key in keys().items() if key.is_path and key.types), "output")
+_PATHS = (
+    *(name for name, key in LinkSettings.keys().items() if key.is_path and key.types),
+    "output",
+)
 
 
 def load(path: str | Path) -> dict[str, Any]:

@@ -156,7 +156,7 @@ def test_levels_that_were_given_must_be_those_of_the_model(batches):
 def test_repeated_ids_are_told_before_the_work(batches, monkeypatch):
     a, first, _, _ = batches
     jan = bl.link(a, first, [bl.levenshtein("gname"), bl.levenshtein("fname")], **FEW)
-    monkeypatch.setattr(updating, "link", lambda *_, **__: pytest.fail("it was linked"))
+    monkeypatch.setattr(updating, "link_with", lambda *_, **__: pytest.fail("it was linked"))
     with pytest.raises(bl.InputError, match="3 records of the new batch have ids"):
         bl.update(jan, first.slice(0, 3))
 
