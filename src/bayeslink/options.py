@@ -157,14 +157,11 @@ def _said(name: str, argument: Argument, given: Mapping[str, Any]) -> Any:
 
 def described(options: type[Options], without: tuple[str, ...] = ()) -> str:
     """The options, for the docstring of a function that takes them by name."""
-    shown = {name: argument.doc for name, argument in options.arguments().items()}
-    lines = [
-        line
-        for name, doc in shown.items()
-        if doc and name not in without
-        for line in wrap(f"{name}: {doc}", 88)
-    ]
-    return "".join(f"        {line}\n" for line in lines)
+    lines = []
+    for name, argument in options.arguments().items():
+        if argument.doc and name not in without:
+            lines += [f"    {name}", *(f"        {line}" for line in wrap(argument.doc, 88))]
+    return "\n".join(lines)
 
 
 def signature_of(

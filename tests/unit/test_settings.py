@@ -57,7 +57,7 @@ def test_a_mistyped_option_is_told_with_the_nearest_one():
 
 def test_the_help_of_python_tells_every_option():
     for name in LinkSettings.arguments():
-        assert name in NOT_BY_NAME or f"{name}: " in bl.link.__doc__
+        assert name in NOT_BY_NAME or f"\n    {name}\n" in bl.link.__doc__
 
 
 def test_reading_is_the_same_for_every_command_that_reads():

@@ -70,8 +70,7 @@ def link(
         A function that is told what is going on; a bar on terminals and in notebooks unless given.
     checkpoints
         Where work is written down now and then, to go on from after an interruption.
-    options
-        {options}
+    {options}
 
     Returns
     -------
@@ -84,9 +83,7 @@ def link(
     return link_with(settings, a, b, progress=progress, checkpoints=checkpoints)
 
 
-link.__doc__ = str(link.__doc__).replace(
-    "        {options}\n", described(LinkSettings, NOT_BY_NAME)
-)
+link.__doc__ = str(link.__doc__).replace("    {options}", described(LinkSettings, NOT_BY_NAME))
 link.__signature__ = signature_of(link, LinkSettings, NOT_BY_NAME)  # type: ignore[attr-defined]
 
 
