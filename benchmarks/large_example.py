@@ -18,7 +18,7 @@ import pyarrow.csv
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import bayeslink as bl
-from bayeslink.pairs.tables import callers_table
+from bayeslink.pairs.pair_tables import callers_table
 from benchmarks.measure import load_kernels, phase
 from tests.data import STUDY, large_example, study_fields
 

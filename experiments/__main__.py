@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from bayeslink.commands.talking import complain, prepare_kernels, showing_progress, tell
+from bayeslink.commands.output import complain, prepare_kernels, showing_progress, tell
 from bayeslink.errors import BayeslinkError
 
 

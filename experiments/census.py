@@ -11,22 +11,22 @@ import numpy as np
 from scipy.stats import hypergeom
 
 from bayeslink.engines.compare import compare
-from bayeslink.inference.em import EMAssignment, EMFit, assign_em, fit_em
-from bayeslink.inference.penalized import (
+from bayeslink.linkage.em import EMAssignment, EMFit, assign_em, fit_em
+from bayeslink.linkage.penalized import (
     Mode,
     PenalizedFit,
     PenaltyPath,
     fit_penalized,
     penalty_path,
 )
-from bayeslink.inference.population import lincoln_petersen
-from bayeslink.inference.posterior import Posterior
-from bayeslink.inference.posthoc import posthoc_blocks
-from bayeslink.inference.priors import Penalty
-from bayeslink.inference.sampler import sample
-from bayeslink.inference.sensitivity import Sensitivity, sensitivity
+from bayeslink.linkage.posthoc import posthoc_blocks
+from bayeslink.linkage.priors import Penalty
+from bayeslink.pairs.pair_tables import callers_table
 from bayeslink.pairs.source import Floats, Ints, PairSource
-from bayeslink.pairs.tables import callers_table
+from bayeslink.sampling.population import lincoln_petersen
+from bayeslink.sampling.posterior import Posterior
+from bayeslink.sampling.sampler import sample
+from bayeslink.sampling.sensitivity import Sensitivity, sensitivity
 from experiments import data
 from experiments.drawing import STYLES, figure, table
 

@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 
 from bayeslink.comparing.fields import exact
 from bayeslink.engines.compare import compare
-from bayeslink.inference.em import EMFit, assign_em, fit_em
-from bayeslink.inference.penalized import Mode, PenalizedFit, fit_penalized
-from bayeslink.inference.posthoc import BlockCurve, Blocks, block_curve, posthoc_blocks
-from bayeslink.inference.priors import LinkCountPrior, Overlap, Penalty
-from bayeslink.inference.sampler import sample
+from bayeslink.linkage.em import EMFit, assign_em, fit_em
+from bayeslink.linkage.penalized import Mode, PenalizedFit, fit_penalized
+from bayeslink.linkage.posthoc import BlockCurve, Blocks, block_curve, posthoc_blocks
+from bayeslink.linkage.priors import LinkCountPrior, Overlap, Penalty
+from bayeslink.pairs.pair_tables import callers_table
 from bayeslink.pairs.source import Floats, Pairs, PairSource
-from bayeslink.pairs.tables import callers_table
 from bayeslink.results.evaluation import evaluate
+from bayeslink.sampling.sampler import sample
 from experiments import data
 from experiments.calibration import binned, draw_reliability, scores
 from experiments.drawing import STYLES, figure, table

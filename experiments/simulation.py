@@ -20,15 +20,15 @@ import numpy as np
 from bayeslink import __version__
 from bayeslink.comparing.fields import Field
 from bayeslink.engines.compare import compare
-from bayeslink.inference.em import assign_em, fit_em
-from bayeslink.inference.penalized import fit_penalized
-from bayeslink.inference.posthoc import posthoc_blocks
-from bayeslink.inference.priors import Penalty
-from bayeslink.inference.sampler import sample
+from bayeslink.linkage.em import assign_em, fit_em
+from bayeslink.linkage.penalized import fit_penalized
+from bayeslink.linkage.posthoc import posthoc_blocks
+from bayeslink.linkage.priors import Penalty
 from bayeslink.linking.link import link
 from bayeslink.linking.run import Run
-from bayeslink.pairs.tables import callers_table
+from bayeslink.pairs.pair_tables import callers_table
 from bayeslink.results.evaluation import evaluate
+from bayeslink.sampling.sampler import sample
 from bayeslink.simulation.files import simulate
 from experiments import data
 from experiments.calibration import binned, draw_reliability, scores

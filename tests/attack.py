@@ -23,7 +23,7 @@ from click.testing import CliRunner
 import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.judging.judgements import FILE, Judgements
-from bayeslink.review.desk import Desk
+from bayeslink.review.queues import Desk
 
 SECRET = "SECRETNAME"
 FIELDS = ("--on", "gname:levenshtein", "--on", "dob:date", "--on", "sex:exact")

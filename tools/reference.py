@@ -19,13 +19,13 @@ import pyarrow.parquet as pq
 import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.comparing.catalogue import COMPARISONS
-from bayeslink.inference.decisions import Decision
-from bayeslink.inference.penalized import PenalizedFit
-from bayeslink.inference.posterior import Posterior
-from bayeslink.inference.posthoc import Blocks
+from bayeslink.linkage.decisions import Decision
+from bayeslink.linkage.penalized import PenalizedFit
+from bayeslink.linkage.posthoc import Blocks
 from bayeslink.linking.run import Run
 from bayeslink.options import TYPE_NAMES
 from bayeslink.results.link_toml import KEYS
+from bayeslink.sampling.posterior import Posterior
 from bayeslink.suggesting.suggestion import Suggestion
 
 ROOT = Path(__file__).parents[1]

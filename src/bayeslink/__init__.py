@@ -34,22 +34,22 @@ _PUBLIC = {
     "postcode": "comparing.special_fields",
     "text": "comparing.special_fields",
     "ReadOptions": "data.read_options",
-    "Overlap": "inference.priors",
-    "Penalty": "inference.priors",
-    "assign_em": "inference.em",
-    "fellegi_sunter": "inference.em",
-    "fit_em": "inference.em",
-    "fit_penalized": "inference.penalized",
-    "penalty_path": "inference.penalized",
-    "block_curve": "inference.posthoc",
-    "posthoc_blocks": "inference.posthoc",
-    "sample": "inference.sampler",
-    "sensitivity": "inference.sensitivity",
-    "Loss": "inference.decisions",
-    "chapman": "inference.population",
-    "lincoln_petersen": "inference.population",
-    "pool": "inference.pooling",
-    "population_size": "inference.population",
+    "Overlap": "linkage.priors",
+    "Penalty": "linkage.priors",
+    "assign_em": "linkage.em",
+    "fellegi_sunter": "linkage.em",
+    "fit_em": "linkage.em",
+    "fit_penalized": "linkage.penalized",
+    "penalty_path": "linkage.penalized",
+    "block_curve": "linkage.posthoc",
+    "posthoc_blocks": "linkage.posthoc",
+    "sample": "sampling.sampler",
+    "sensitivity": "sampling.sensitivity",
+    "Loss": "linkage.decisions",
+    "chapman": "sampling.population",
+    "lincoln_petersen": "sampling.population",
+    "pool": "sampling.pooling",
+    "population_size": "sampling.population",
     "draw_sample": "results.audit_sample",
     "plan_sample": "results.audit_plan",
     "evaluate_sample": "results.audit",
@@ -60,10 +60,10 @@ _PUBLIC = {
     "export_labels": "judging.labels",
     "read_labels": "judging.labels",
     "compare": "engines.compare",
-    "from_fastlink": "exchange.tables",
-    "from_recordlinkage": "exchange.tables",
+    "from_fastlink": "exchange.compared_tables",
+    "from_recordlinkage": "exchange.compared_tables",
     "from_splink": "exchange.splink_tables",
-    "from_table": "exchange.tables",
+    "from_table": "exchange.compared_tables",
     "given_levels": "comparing.fields",
     "read_splink": "exchange.splink_settings",
     "splink_clusters": "exchange.splink_tables",
@@ -112,6 +112,7 @@ if TYPE_CHECKING:
     from bayeslink.data.read_options import ReadOptions
     from bayeslink.engines.compare import compare
     from bayeslink.errors import BayeslinkError, InputError, OutputError, SettingsError
+    from bayeslink.exchange.compared_tables import from_fastlink, from_recordlinkage, from_table
     from bayeslink.exchange.splink_settings import read_splink
     from bayeslink.exchange.splink_tables import (
         from_splink,
@@ -119,17 +120,12 @@ if TYPE_CHECKING:
         splink_labels,
         splink_predictions,
     )
-    from bayeslink.exchange.tables import from_fastlink, from_recordlinkage, from_table
-    from bayeslink.inference.decisions import Loss
-    from bayeslink.inference.em import assign_em, fellegi_sunter, fit_em
-    from bayeslink.inference.penalized import fit_penalized, penalty_path
-    from bayeslink.inference.pooling import pool
-    from bayeslink.inference.population import chapman, lincoln_petersen, population_size
-    from bayeslink.inference.posthoc import block_curve, posthoc_blocks
-    from bayeslink.inference.priors import Overlap, Penalty
-    from bayeslink.inference.sampler import sample
-    from bayeslink.inference.sensitivity import sensitivity
     from bayeslink.judging.labels import export_labels, read_labels
+    from bayeslink.linkage.decisions import Loss
+    from bayeslink.linkage.em import assign_em, fellegi_sunter, fit_em
+    from bayeslink.linkage.penalized import fit_penalized, penalty_path
+    from bayeslink.linkage.posthoc import block_curve, posthoc_blocks
+    from bayeslink.linkage.priors import Overlap, Penalty
     from bayeslink.linking.link import link
     from bayeslink.linking.opening import open_run, relink
     from bayeslink.linking.updating import update
@@ -139,6 +135,10 @@ if TYPE_CHECKING:
     from bayeslink.results.audit_sample import draw_sample
     from bayeslink.results.changes import changes
     from bayeslink.results.evaluation import evaluate
+    from bayeslink.sampling.pooling import pool
+    from bayeslink.sampling.population import chapman, lincoln_petersen, population_size
+    from bayeslink.sampling.sampler import sample
+    from bayeslink.sampling.sensitivity import sensitivity
     from bayeslink.simulation.files import simulate, write_simulation
     from bayeslink.suggesting.suggestion import suggest
 

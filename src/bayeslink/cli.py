@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from bayeslink.commands import about, drafting, linking, results, reviewing, trying
+from bayeslink.commands import demo, init, linking, results, reviewing, versions
 from bayeslink.commands.options import verbose
-from bayeslink.commands.talking import LOUD, cannot_tell, complain, tell
+from bayeslink.commands.output import LOUD, cannot_tell, complain, tell
 from bayeslink.errors import BayeslinkError, OutputError
 from bayeslink.streams import open_all
 from bayeslink.threads import ends_in_order
@@ -67,7 +67,7 @@ class _Commands(click.Group):
 def main(ctx: click.Context, version: bool) -> None:
     """Link two files of records about the same people, one-to-one, without a shared key."""
     if version:
-        tell(about.versions(ctx.meta.get(LOUD, 0) > 0))
+        tell(versions.versions(ctx.meta.get(LOUD, 0) > 0))
         ctx.exit()
     if ctx.invoked_subcommand is None:
         raise click.UsageError("Missing command.", ctx)
@@ -100,22 +100,22 @@ def _require_address_space() -> None:
 
 
 for command in (
-    trying.demo,
-    drafting.init,
+    demo.demo,
+    init.init,
     linking.link,
     linking.resume,
-    drafting.comparisons,
-    trying.simulate,
+    init.comparisons,
+    demo.simulate,
     results.evaluate,
     results.explain,
     results.join,
     results.population,
     results.report,
     reviewing.review,
-    about.completion,
+    versions.completion,
 ):
     main.add_command(command)
-    if command not in (drafting.comparisons, about.completion):  # which load no library
+    if command not in (init.comparisons, versions.completion):  # which load no library
         command.callback = _with_room(command.callback)
 
 

@@ -8,21 +8,21 @@ import numpy as np
 
 from bayeslink.data.id_pairs import among
 from bayeslink.errors import SettingsError
-from bayeslink.inference.priors import Penalty
-from bayeslink.inference.sensitivity import sensitivity as under_priors
-from bayeslink.pairs.tables import pair_table
+from bayeslink.linkage.priors import Penalty
+from bayeslink.pairs.pair_tables import pair_table
 from bayeslink.report import charts, curves, examples
 from bayeslink.report.material import path_around
 from bayeslink.report.svg import Chart
 from bayeslink.results.pair_files import pairs_of
+from bayeslink.sampling.sensitivity import sensitivity as under_priors
 
 if TYPE_CHECKING:
-    from bayeslink.inference.penalized import Mode, PenaltyPath
-    from bayeslink.inference.posterior import Posterior
-    from bayeslink.inference.posthoc import Blocks
-    from bayeslink.inference.sensitivity import Sensitivity
+    from bayeslink.linkage.penalized import Mode, PenaltyPath
+    from bayeslink.linkage.posthoc import Blocks
     from bayeslink.linking.run import Run
     from bayeslink.results.explanation import Explanation
+    from bayeslink.sampling.posterior import Posterior
+    from bayeslink.sampling.sensitivity import Sensitivity
 
 
 def weights(source: Run | Posterior | Mode) -> Chart:

@@ -23,8 +23,8 @@ from bayeslink.plain import plain, texts
 if TYPE_CHECKING:
     from bayeslink.comparing.fields import Field
     from bayeslink.data.read_options import ReadOptions
-    from bayeslink.inference.decisions import Loss
-    from bayeslink.inference.priors import LinkCountPrior
+    from bayeslink.linkage.decisions import Loss
+    from bayeslink.linkage.priors import LinkCountPrior
 
 Sides = str | tuple[str, str]
 Ids = Sides | tuple[str | None, str | None] | None
@@ -101,7 +101,7 @@ def _checked_structure(given: Any) -> str:
 
 
 def _prior_from(entries: Entries) -> LinkCountPrior:
-    from bayeslink.inference.priors import Overlap, Penalty
+    from bayeslink.linkage.priors import Overlap, Penalty
 
     if "theta" in entries:
         if "overlap" in entries:
@@ -114,7 +114,7 @@ def _prior_from(entries: Entries) -> LinkCountPrior:
 
 
 def _prior_entries(prior: LinkCountPrior | None) -> Entries:
-    from bayeslink.inference.priors import Penalty
+    from bayeslink.linkage.priors import Penalty
 
     if prior is None:
         return {}
@@ -133,7 +133,7 @@ def _numbers(text: str) -> list[float]:
 
 
 def _checked_loss(given: Any) -> Loss | None:
-    from bayeslink.inference.decisions import Loss
+    from bayeslink.linkage.decisions import Loss
 
     if given is None or isinstance(given, Loss):
         return given

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 import bayeslink as bl
+from bayeslink.review.case_view import evidence, in_order
 from bayeslink.review.material import open_run
-from bayeslink.review.screen import evidence, in_order
 from tests.browser.reviewing import Visit, stored
 from tests.unit.test_report import HOSTILE
 

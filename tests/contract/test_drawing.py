@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayeslink.inference.far import ANY
+from bayeslink.sampling.unlisted import ANY
 from tests.contract.test_pair_source import ENGINES, random_problem
 
 

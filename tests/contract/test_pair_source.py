@@ -12,7 +12,7 @@ from bayeslink import threads as work_threads
 from bayeslink.comparing import dictionaries
 from bayeslink.comparing.fields import exact, levenshtein
 from bayeslink.comparing.special_fields import identifier, name
-from bayeslink.engines import joining, missing, search, tables, work
+from bayeslink.engines import arrays, joining, missing, search, work
 from bayeslink.engines import pattern_counts as counts
 from bayeslink.engines.listed import ListedPairs
 from bayeslink.engines.local import LocalPairs
@@ -136,7 +136,7 @@ def size(request, monkeypatch):
         monkeypatch.setattr(dictionaries, "MAX_SECONDS", affordable)
         monkeypatch.setattr(dictionaries, "table_seconds", lambda field, x, y: n_levels_made(field))
     if request.param != "as it comes":
-        monkeypatch.setattr(tables, "_SCANNED", 0.0)
+        monkeypatch.setattr(arrays, "_SCANNED", 0.0)
         monkeypatch.setattr(search, "_SCAN_FROM", np.inf)
         monkeypatch.setattr(search, "_MAX_STATES", 8)
         monkeypatch.setattr(work, "_PIECE", 1.0)

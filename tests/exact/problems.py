@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import betaln, gammaln, logsumexp
 
 import bayeslink as bl
-from bayeslink.inference.posthoc import posthoc_blocks
+from bayeslink.linkage.posthoc import posthoc_blocks
 from bayeslink.pairs.source import Scope
 from tests import oracles
 

@@ -8,9 +8,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-from bayeslink.inference import assignment
-from bayeslink.inference.assignment import assign
-from bayeslink.pairs.ties import mix64
+from bayeslink.linkage import assignment
+from bayeslink.linkage.assignment import assign
+from bayeslink.pairs.hashing import mix64
 from tests.oracles import matchings
 
 

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 import bayeslink as bl
-from bayeslink.inference import layout as layouts
-from bayeslink.inference import sampler
-from bayeslink.inference.layout import Layout
-from bayeslink.inference.model import Priors
-from bayeslink.inference.structure import Structure
-from bayeslink.kernels import births, moves, random, sampling
+from bayeslink.kernels import births, moves, parameters, random, sampling
 from bayeslink.kernels import matchings as listing
+from bayeslink.model.structure import Structure
+from bayeslink.model.weights import Priors
 from bayeslink.pairs.source import Pairs
+from bayeslink.sampling import layout as layouts
+from bayeslink.sampling import sampler
+from bayeslink.sampling.layout import Layout
 from tests.exact.problems import (
     Problem,
     TinyFiles,
@@ -298,7 +298,7 @@ def single_chance(p, state, e):
     rest = np.zeros((shape[0], 1)), np.zeros(shape[0]), np.zeros(shape)
     sampling.run_sweeps(
         1, 2, 3, 1, 0, vectors, graph, model, sampling.Prior(p.log_prior, p.step_cost),
-        sampling.State(p.log_m.copy(), p.log_u.copy(), *rest), np.zeros(n_patterns, np.int64),
+        parameters.State(p.log_m.copy(), p.log_u.copy(), *rest), np.zeros(n_patterns, np.int64),
         sampling.Links(linked, no_rows[:0], none, none), no_births(n_patterns, pattern),
         births.Far(np.zeros((0, 2), np.int32), none, np.zeros(0), 0), p.n_elsewhere + len(state),
         sampling.Output(

@@ -1,8 +1,9 @@
 """Deliberate bugs, each put into a copy of the package, each caught by the check named with it.
 
 A check that passes on the right code says little until it has been seen to fail on the wrong one.
-Bugs are replacements of source text that must occur exactly once: when the source has changed so
-that it does not, the gate says so instead of testing nothing.
+Bugs are replacements of source text that must occur exactly once in the package, in whichever
+module: when the source has changed so that it does not, the gate says so instead of testing
+nothing.
 """
 
 import os
@@ -38,97 +39,96 @@ TABLE_1 = "tests/paper/test_table1.py::test_penalized_column_from_the_printed_co
 
 @dataclass(frozen=True)
 class Bug:
-    module: str
     check: str
     replacements: tuple[tuple[str, str], ...]
 
 
-def bug(module, check, *texts):
-    return Bug(module, check, tuple(zip(texts[::2], texts[1::2], strict=True)))
+def bug(check, *texts):
+    return Bug(check, tuple(zip(texts[::2], texts[1::2], strict=True)))
 
 
 BUGS = {
     # --- the prior on C
     "prior with the wrong sign": bug(
-        "inference/sampler.py", POSTERIOR + "[penalty-False-250]",
+        POSTERIOR + "[penalty-False-250]",
         "np.clip(-np.diff(log_prior),", "np.clip(np.diff(log_prior),",
     ),
     "overlap prior over A × B, not the pairs in scope": bug(
-        "inference/priors.py", POSTERIOR + "[overlap-True-250]",
+        POSTERIOR + "[overlap-True-250]",
         "log_matchings = MatchingCounts(scope)",
         "log_matchings = MatchingCounts("
         "Scope(scope.sizes_a.sum(keepdims=True), scope.sizes_b.sum(keepdims=True)))",
     ),
     "known links not among the number of links": bug(
-        "inference/sampler.py", POSTERIOR + "[overlap-False-250]",
+        POSTERIOR + "[overlap-False-250]",
         "int(linked.sum()) + layout.n_known", "int(linked.sum())",
     ),
     "cost of the wrong link: single pair": bug(
-        "kernels/sampling.py", SINGLE,
+        SINGLE,
         "total = weight + step_cost[n_links]", "total = weight + step_cost[n_links + 1]",
     ),
     "cost of the wrong link: joint draw": bug(
-        "kernels/matchings.py", JOINT,
+        JOINT,
         "weight /= step_cost[n_rest + set_size[s] - 1]",
         "weight /= step_cost[n_rest + set_size[s]]",
     ),
     "cost of the wrong link: row": bug(
-        "kernels/moves.py", ROW, "step_cost[n_rest]\n", "step_cost[n_rest + 1]\n"
+        ROW, "step_cost[n_rest]\n", "step_cost[n_rest + 1]\n",
     ),
     "cost of the wrong link: balanced move": bug(
-        "kernels/moves.py", BALANCED,
+        BALANCED,
         "np.sqrt(step_cost[n_links - 1])", "np.sqrt(step_cost[n_links])",
     ),
     # --- moves
     "no Hastings correction": bug(
-        "kernels/moves.py", BALANCED, "if accept * there < here:", "if accept < 2.0:"
+        BALANCED, "if accept * there < here:", "if accept < 2.0:",
     ),
     "moves redrawn until one adds or drops a link": bug(
-        "kernels/sampling.py", SWEEPS,
+        SWEEPS,
         "    for _ in range((high - low + 3) // 4):\n",
         "    before = n_links\n    while n_links == before:\n",
     ),
     "number of links not restored after a rejection": bug(
-        "kernels/moves.py", BALANCED,
+        BALANCED,
         "    make_move(undo, row_start, edge_row, edge_column, of_row, of_column)\n"
         "    return n_links\n",
         "    make_move(undo, row_start, edge_row, edge_column, of_row, of_column)\n"
         "    return n_links + change\n",
     ),
     "switch not undone after a rejection": bug(
-        "kernels/moves.py", BALANCED, "        undo = current\n", "        undo = e\n"
+        BALANCED, "        undo = current\n", "        undo = e\n",
     ),
     "wrong row of the way back": bug(
-        "kernels/moves.py", BALANCED, "back = edge_row[other]", "back = row"
+        BALANCED, "back = edge_row[other]", "back = row",
     ),
     "double switch leaves half of the left-over pair": bug(
-        "kernels/moves.py", UNDONE,
+        UNDONE,
         "            of_column[edge_column[current]] = left\n", "",
     ),
     "double switch weighted without the left-over pair": bug(
-        "kernels/moves.py", BALANCED,
+        BALANCED,
         "weight *= root[edge_pattern[left]] / before", "weight /= before",
     ),
     "row barred from the column it has": bug(
-        "kernels/sampling.py", POSTERIOR + "[penalty-False-1]",
+        POSTERIOR + "[penalty-False-1]",
         "        of_column[edge_column[e]] = -1\n        n_links -= 1\n",
         "        n_links -= 1\n",
         "    so_far = 1.0\n",
         "    so_far = 1.0\n    if e >= 0:\n        of_column[edge_column[e]] = -1\n",
     ),
     "two links of one record in a listed matching": bug(
-        "kernels/matchings.py", LISTED, " and used_columns[s] & column == 0:", ":"
+        LISTED, " and used_columns[s] & column == 0:", ":",
     ),
     # --- m and u
     "u from the candidate pairs only": bug(
-        "inference/layout.py", POSTERIOR + "[penalty-False-250]",
+        POSTERIOR + "[penalty-False-250]",
         "all_counts = at_least(counts, sum(of_listed[1:], of_listed[0]))",
         "all_counts = sum(of_listed[1:], of_listed[0])",
     ),
     # Where all blocks are drawn jointly this one leaves both marginals right, of C and of m and u:
     # C and the m and u of every other sweep form a correct chain of their own.
     "m and u from the links of the sweep before": bug(
-        "kernels/sampling.py", SWEEPS,
+        SWEEPS,
         "    counts = np.empty(n_patterns, np.int64)\n",
         "    counts = known.copy()\n"
         "    for e in range(len(links.linked)):\n"
@@ -139,115 +139,115 @@ BUGS = {
         "draw_parameters(model, vectors, stale, room, key, rng, state)\n        if",
     ),
     "α − 1 in the draws of m": bug(
-        "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
+        POSTERIOR + "[penalty-False-250]",
         "model.alpha_m[j, h] + levels[j, h]\n",
         "max(model.alpha_m[j, h] - 1.0, 0.01) + levels[j, h]\n",
     ),
     "α instead of α − 1 in the penalized likelihood": bug(
-        "inference/model.py", TABLE_1,
+        TABLE_1,
         "np.maximum(self.alpha_m - 1, MIN", "np.maximum(self.alpha_m, MIN",
     ),
     "known links not among the counts": bug(
-        "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
+        POSTERIOR + "[penalty-False-250]",
         "counts[g] = known[g]", "counts[g] = 0",
     ),
     "missing counted as disagreement": bug(
-        "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
+        POSTERIOR + "[penalty-False-250]",
         "levels[j, vectors.levels[g, j]] += counts[g]",
         "levels[j, max(1, vectors.levels[g, j])] += counts[g]",
     ),
     "missing weighted as disagreement": bug(
-        "kernels/sampling.py", POSTERIOR + "[penalty-False-250]",
+        POSTERIOR + "[penalty-False-250]",
         "of_level[j, vectors.levels[g, j]]", "of_level[j, max(1, vectors.levels[g, j])]",
     ),
     # --- links of pairs that no sweep visits
     "births weighed by the links there are, not one more": bug(
-        "kernels/births.py", ALL_PAIRS + "[some-independent-overlap]",
+        ALL_PAIRS + "[some-independent-overlap]",
         "not accept * (n + 1) * step_cost[n_links] < total",
         "not accept * n * step_cost[n_links] < total",
     ),
     "deaths at the cost of one more link": bug(
-        "kernels/births.py", ALL_PAIRS + "[low-independent-overlap]",
+        ALL_PAIRS + "[low-independent-overlap]",
         "uniform(rng) * total < n * step_cost[n_links - 1]",
         "uniform(rng) * total < n * step_cost[n_links]",
     ),
     "candidates of a taken record are not barred": bug(
-        "kernels/births.py", ALL_PAIRS + "[some-independent-penalty]",
+        ALL_PAIRS + "[some-independent-penalty]",
         "            edge_pattern[records.edges[k]] = BARRED\n", "            pass\n",
     ),
     "records in a swept link taken for free": bug(
-        "kernels/births.py", ALL_PAIRS + "[some-independent-penalty]",
+        ALL_PAIRS + "[some-independent-penalty]",
         "            if linked[edges[k]]:\n                return False\n",
         "            pass\n",
     ),
     "pairs freed though the other end is taken": bug(
-        "kernels/births.py", ALL_PAIRS + "[some-independent-penalty]",
+        ALL_PAIRS + "[some-independent-penalty]",
         "if not (records.taken[records.ends[e, 0]] or records.taken[records.ends[e, 1]]):",
         "if True:",
     ),
     "proposals taken for uniform": bug(
-        "inference/far.py", ALL_PAIRS + "[none-independent-penalty]",
+        ALL_PAIRS + "[none-independent-penalty]",
         "(1.0 if field == ANY else levels[:, field] == level)", "1.0",
     ),
     "listed pairs proposed as far ones too": bug(
-        "inference/far.py", ALL_PAIRS + "[few-independent-penalty]",
+        ALL_PAIRS + "[few-independent-penalty]",
         "return ~(listed | self._known_a", "return ~(self._known_a",
     ),
     "links elsewhere do not inform m and u": bug(
-        "kernels/sampling.py", ALL_PAIRS + "[low-independent-penalty]",
+        ALL_PAIRS + "[low-independent-penalty]",
         "        counts[links_low.links[k, 2]] += 1\n",
         "        counts[links_low.links[k, 2]] += 0\n",
     ),
     # --- which fields are wrong, and which go together
     "which fields are wrong not normalised": bug(
-        "kernels/sampling.py", ALL_PAIRS + "[all-dependent-penalty]",
+        ALL_PAIRS + "[all-dependent-penalty]",
         "w = state.log_h[vectors.n_missing[g], e] - constants[vectors.seen_set[g], e]",
         "w = state.log_h[vectors.n_missing[g], e]",
     ),
     "h not by the number of fields missing": bug(
-        "kernels/sampling.py", ALL_PAIRS + "[all-dependent-penalty]",
+        ALL_PAIRS + "[all-dependent-penalty]",
         "shape_h[vectors.n_missing[g], vectors.n_wrong[g]] += counts[g]",
         "shape_h[0, vectors.n_wrong[g]] += counts[g]",
     ),
     "steps in log r always taken": bug(
-        "kernels/sampling.py", ALL_PAIRS + "[all-dependent-overlap]",
+        ALL_PAIRS + "[all-dependent-overlap]",
         "if not np.log(1.0 - uniform(rng)) < after - before:", "if uniform(rng) < -1.0:",
     ),
     "tree left out of the weights": bug(
-        "kernels/sampling.py", ALL_PAIRS + "[all-dependent-penalty]",
+        ALL_PAIRS + "[all-dependent-penalty]",
         "            w -= vectors.fixed_log_u[g]\n", "",
     ),
     "u of dependent fields counted twice": bug(
-        "kernels/sampling.py", ALL_PAIRS + "[all-dependent-penalty]",
+        ALL_PAIRS + "[all-dependent-penalty]",
         "            if model.free[j]:\n                of_level",
         "            if True:\n                of_level",
     ),
     # --- probabilities
     "expectations not normalised: joint draw": bug(
-        "kernels/matchings.py", POSTERIOR + "[penalty-False-250]",
+        POSTERIOR + "[penalty-False-250]",
         "share = 0.0, 1.0 / total", "share = 0.0, 1.0",
     ),
     "expectations not normalised: row": bug(
-        "kernels/sampling.py", POSTERIOR + "[penalty-False-1]",
+        POSTERIOR + "[penalty-False-1]",
         "expected[e] = weights[e - first] / total", "expected[e] = weights[e - first]",
     ),
     # --- random numbers
     "chains share their streams": bug(
-        "kernels/random.py", STREAMS, "np.uint64(chain) *", "np.uint64(0) *"
+        STREAMS, "np.uint64(chain) *", "np.uint64(0) *",
     ),
     "sweeps share their streams": bug(
-        "kernels/random.py", STREAMS, "np.uint64(sweep) *", "np.uint64(0) *"
+        STREAMS, "np.uint64(sweep) *", "np.uint64(0) *",
     ),
     "blocks share their streams": bug(
-        "kernels/random.py", STREAMS, "np.uint64(block) *", "np.uint64(0) *"
+        STREAMS, "np.uint64(block) *", "np.uint64(0) *",
     ),
     "large blocks have the streams of listed ones": bug(
-        "kernels/sampling.py", SWEEPS,
+        SWEEPS,
         "start_stream(rng, key[0], key[1], key[2], 1 + n_joint + k)",
         "start_stream(rng, key[0], key[1], key[2], 1 + k + 0 * n_joint)",
     ),
     "gamma numbers of small shape without their boost": bug(
-        "kernels/random.py", GAMMA, "return np.log(d * v) + boost", "return np.log(d * v)"
+        GAMMA, "return np.log(d * v) + boost", "return np.log(d * v)",
     ),
 }  # fmt: skip
 QUICK = (
@@ -274,12 +274,12 @@ def copy_package(folder):
 
 
 def plant(package, bug):
-    path = package / bug.module
-    text = path.read_text("utf-8")
+    """Put a bug in wherever its text is: it may move to another module, but must be there once."""
     for right, wrong in bug.replacements:
-        assert text.count(right) == 1, f"{bug.module} has {text.count(right)} times: {right!r}"
-        text = text.replace(right, wrong)
-    path.write_text(text, "utf-8")
+        found = [path for path in package.rglob("*.py") if right in path.read_text("utf-8")]
+        times = sum(path.read_text("utf-8").count(right) for path in found)
+        assert times == 1, f"{times} times in the package: {right!r}"
+        found[0].write_text(found[0].read_text("utf-8").replace(right, wrong), "utf-8")
 
 
 def run_checks(folder, *checks):

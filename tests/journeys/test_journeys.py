@@ -14,7 +14,7 @@ from bayeslink import checkpoints, threads
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import export_labels
-from bayeslink.review.desk import Desk
+from bayeslink.review.queues import Desk
 from tests.journeys.kinds import COMMANDS, KINDS, RefusedError, call, told, write_labels
 
 

@@ -15,8 +15,8 @@ from scipy.special import betaln
 from scipy.stats import hypergeom
 
 import bayeslink as bl
-from bayeslink.inference.diagnostics import summarize
-from bayeslink.pairs.tables import callers_table
+from bayeslink.pairs.pair_tables import callers_table
+from bayeslink.sampling.diagnostics import summarize
 from tests import oracles
 from tests.data import CENSUS, census_fields, needs_census
 

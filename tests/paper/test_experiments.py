@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from bayeslink.engines.compare import compare
-from bayeslink.inference.em import assign_em, fit_em
+from bayeslink.linkage.em import assign_em, fit_em
 from bayeslink.simulation.files import simulate
 from experiments import calibration, census, data, drawing, large, simulation
 from experiments.__main__ import main

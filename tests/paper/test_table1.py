@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import bayeslink as bl
-from bayeslink.inference.em import fit_em
-from bayeslink.inference.model import Priors, posterior_mode
+from bayeslink.linkage.em import fit_em
+from bayeslink.model.weights import Priors, posterior_mode
 from bayeslink.pairs.source import Patterns, Scope, count_levels
 from tests.data import CENSUS, census_fields, needs_census
 

@@ -8,7 +8,6 @@ import bayeslink as bl
 from bayeslink.comparing.fields import exact
 from bayeslink.engines.local import LocalPairs
 from bayeslink.engines.spark import cluster
-from bayeslink.inference import spread
 from tests import oracles
 from tests.contract import test_pair_source as contract
 
@@ -59,14 +58,6 @@ def test_frames_of_any_partitions_link_as_tables_do(
     run = bl.link(*frames, FIELDS, engine=spark, **HOW)
     assert run.pairs.describe().engine == "spark"
     assert_same(run, here)
-
-
-def test_sweeps_in_parts_are_the_same_on_executors(spark, everything_sent, monkeypatch, files):
-    monkeypatch.setattr(spread, "SPREAD_FROM", 0)
-    monkeypatch.setattr(spread, "_EDGES", 40)
-    how = {"draws": 6, "tune": 3, "chains": 2, "restricted": True}
-    frames = [spark.createDataFrame(t) for t in files]
-    assert_same(bl.link(*frames, FIELDS, engine=spark, **how), bl.link(*files, FIELDS, **how))
 
 
 def sent_by_spark(spark):

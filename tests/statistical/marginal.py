@@ -20,13 +20,13 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import betaln, gammaln, softmax
 
 from bayeslink.comparing.fields import custom
-from bayeslink.inference import layout, sampler
-from bayeslink.inference.model import Parameters, Priors, proportions
-from bayeslink.inference.posthoc import Blocks
-from bayeslink.inference.priors import Overlap, Penalty
-from bayeslink.inference.structure import Structure
+from bayeslink.linkage.posthoc import Blocks
+from bayeslink.linkage.priors import Overlap, Penalty
+from bayeslink.model.structure import Structure
+from bayeslink.model.weights import Parameters, Priors, proportions
+from bayeslink.pairs.hashing import mix64
 from bayeslink.pairs.source import LevelCounts, Patterns, Scope, sum_weights
-from bayeslink.pairs.ties import mix64
+from bayeslink.sampling import layout, sampler
 from tests import oracles
 
 

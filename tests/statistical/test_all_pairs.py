@@ -15,14 +15,15 @@ import pytest
 from scipy.special import logsumexp, softmax
 
 from bayeslink.engines.listed import ListedPairs
-from bayeslink.inference import far, posthoc
-from bayeslink.inference.dependence import Dependence, Tree
-from bayeslink.inference.error_counts import log_symmetric
-from bayeslink.inference.penalized import fit_penalized
-from bayeslink.inference.posthoc import posthoc_blocks
-from bayeslink.inference.priors import Overlap, Penalty
-from bayeslink.inference.sampler import sample
+from bayeslink.linkage import posthoc
+from bayeslink.linkage.penalized import fit_penalized
+from bayeslink.linkage.posthoc import posthoc_blocks
+from bayeslink.linkage.priors import Overlap, Penalty
+from bayeslink.model.dependence import Dependence, Tree
+from bayeslink.model.error_counts import log_symmetric
 from bayeslink.pairs.source import Pairs
+from bayeslink.sampling import unlisted
+from bayeslink.sampling.sampler import sample
 from tests.statistical import marginal
 
 N_A, N_B = 3, 4
@@ -144,7 +145,7 @@ def test_the_posterior_is_that_of_all_pairs(listed, structure, prior):
     blocks = blocks_of(source, PRIORS[prior], structure, LISTED[listed])
     assert (len(blocks.candidates), len(blocks.low)) == LISTED[listed]
     p, matchings, pairs = exact(source, PRIORS[prior], blocks.structure)
-    with patch.object(far, "_LEAST_TRIES", 60):
+    with patch.object(unlisted, "_LEAST_TRIES", 60):
         post = sample(blocks, prior=PRIORS[prior], draws=4000, tune=200, seed=11)
     linked = drawn(post, pairs)
     assert (linked.sum(1) == post.n_links.ravel()).all()

@@ -16,9 +16,9 @@ import pytest
 from scipy import stats
 from scipy.special import softmax
 
-from bayeslink.inference.penalized import fit_penalized
-from bayeslink.inference.posthoc import posthoc_blocks
-from bayeslink.inference.priors import Overlap, Penalty
+from bayeslink.linkage.penalized import fit_penalized
+from bayeslink.linkage.posthoc import posthoc_blocks
+from bayeslink.linkage.priors import Overlap, Penalty
 from bayeslink.pairs.source import Pairs
 from tests.statistical import marginal
 

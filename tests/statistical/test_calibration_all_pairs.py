@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from bayeslink.inference.dependence import Dependence, Tree
-from bayeslink.inference.penalized import fit_penalized
-from bayeslink.inference.posthoc import posthoc_blocks
-from bayeslink.inference.priors import Overlap, Penalty
-from bayeslink.inference.sampler import sample
-from bayeslink.inference.structure import Structure
+from bayeslink.linkage.penalized import fit_penalized
+from bayeslink.linkage.posthoc import posthoc_blocks
+from bayeslink.linkage.priors import Overlap, Penalty
+from bayeslink.model.dependence import Dependence, Tree
+from bayeslink.model.structure import Structure
 from bayeslink.pairs.source import Pairs
+from bayeslink.sampling.sampler import sample
 from tests.statistical import marginal
 from tests.statistical import test_calibration as sbc
 from tests.statistical.test_calibration import ALL, FIELDS, N_A, N_B, ROWS, WIDTH

@@ -66,9 +66,9 @@ def test_a_gzip_of_newlines_is_refused_at_once(tmp_path):
 SERVER = """
 import sys
 from pathlib import Path
-from bayeslink.review import patience, server
+from bayeslink.review import server, timeouts
 from bayeslink.judging import judgements
-patience.SECONDS = server.SECONDS = 0.5
+timeouts.SECONDS = server.SECONDS = 0.5
 judgements._WAIT = 0.5
 from bayeslink.review.material import open_run
 server.serve(open_run(Path(sys.argv[1])), ready=lambda a, once: print(a, flush=True), log=print)

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 import bayeslink as bl
 from bayeslink import progress
 from bayeslink.cli import main
-from bayeslink.inference.penalized import Mode
-from bayeslink.inference.posterior import Posterior
+from bayeslink.linkage.penalized import Mode
 from bayeslink.linking.run import Run
+from bayeslink.sampling.posterior import Posterior
 
 FIELDS = [bl.levenshtein("gname"), bl.exact("fname"), bl.exact("occup"), bl.date("dob")]
 FEW = {"draws": 50, "tune": 20, "chains": 2}

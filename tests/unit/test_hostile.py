@@ -27,7 +27,7 @@ from click.testing import CliRunner
 
 import bayeslink as bl
 from bayeslink.cli import main
-from bayeslink.results import claim
+from bayeslink.results import run_directory
 
 SECRET = "SECRETNAME"  # stands in the offending cell: no message may show it
 NAMES = ["abelard", "bronwyn", "cuthbert", "dymphna", "ermintrude", "fflur", "guinevere"]
@@ -646,7 +646,7 @@ FAILURES = [
     ("parameters.parquet", pq, "write_table", 1),
     ("run.json", pathlib.Path, "write_text", 0),
     ("link.toml", pathlib.Path, "write_text", 1),
-    ("in place", claim, "_exchange", 0),
+    ("in place", run_directory, "_exchange", 0),
 ]
 
 

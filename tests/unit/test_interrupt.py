@@ -93,7 +93,7 @@ def start(command, start=subprocess.Popen, **options):
 
 subprocess.Popen = start
 kernels.numba.config.CACHE_DIR = {str(tmp_path)!r}
-kernels._GROUPS = (("search", "scan"),)
+kernels._GROUPS = (("search", "pair_counts"),)
 """
     said, code, _ = interrupt_at("comparing values", files, first=never_ending)
     assert code == 130

@@ -23,8 +23,8 @@ def double(x):
 @pytest.fixture
 def said(monkeypatch):
     """Nothing is being compiled yet; what `prepare` says."""
-    monkeypatch.setattr(kernels.others, "_processes", [])
-    monkeypatch.setattr(kernels.others, "_awaited", set())
+    monkeypatch.setattr(kernels.compiling, "_processes", [])
+    monkeypatch.setattr(kernels.compiling, "_awaited", set())
     return []
 
 
@@ -78,7 +78,7 @@ def test_a_first_run_has_others_compile_and_waits_for_them(said, works, tmp_path
     assert first_overflow(rows, rows, w, 1, 1, 10, 10) == 1
     assert said[1:2] == ["compiling, once: 0 of 1 modules: 0%"] * works
     for thread in threading.enumerate():
-        if thread.name == kernels.others.LISTEN:
+        if thread.name == kernels.compiling.LISTEN:
             thread.join()
     assert stamp.exists() == works
 
@@ -89,9 +89,9 @@ def test_a_fork_does_not_wait_for_processes_that_are_not_its_own():
     code = (
         "import os, threading, time\n"
         "from bayeslink import kernels\n"
-        "kernels.others._CODE = 'import time; time.sleep(5)'\n"
-        "kernels.others.start([['__main__']], id, id)\n"
-        "waiting = threading.Thread(target=kernels.others.wait_for, args=['__main__'])\n"
+        "kernels.compiling._CODE = 'import time; time.sleep(5)'\n"
+        "kernels.compiling.start([['__main__']], id, id)\n"
+        "waiting = threading.Thread(target=kernels.compiling.wait_for, args=['__main__'])\n"
         "waiting.start()\n"
         "time.sleep(0.2)\n"
         "child = os.fork()\n"

@@ -17,13 +17,13 @@ import bayeslink as bl
 from bayeslink import plots
 from bayeslink.cli import main
 from bayeslink.errors import InputError
+from bayeslink.number_format import signed
 from bayeslink.report import charts, curves
 from bayeslink.report.fields import in_words
 from bayeslink.report.levels import meanings
 from bayeslink.report.page import report
 from bayeslink.report.svg import escape, ticks
 from bayeslink.results.expected import expected_errors
-from bayeslink.spoken import signed
 
 ORDER = [
     "fit", "fields", "patterns", "prior", "w0", "blocks", "posterior", "probabilities",

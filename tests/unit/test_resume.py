@@ -19,7 +19,7 @@ from bayeslink.checkpoints import Checkpoints
 from bayeslink.cli import main
 from bayeslink.comparing import dictionaries
 from bayeslink.engines import local
-from bayeslink.inference import penalized, posthoc
+from bayeslink.linkage import penalized, posthoc
 
 ON = [
     "--on",
@@ -39,7 +39,7 @@ DRIVER = """
 import atexit, os, signal, sys
 from bayeslink import checkpoints, cli, threads
 from bayeslink.checkpoints import Checkpoints
-from bayeslink.results import claim
+from bayeslink.results import run_directory
 
 moment, number, *words = sys.argv[1:]
 checkpoints.EVERY = 1e9 if moment == "never" else 0.0
@@ -66,14 +66,14 @@ def put(self, name, content, put=Checkpoints._put):
         die()
     put(self, name, content)
 
-def in_place(new, held, force, put_in_place=claim._put_in_place):
+def in_place(new, held, force, put_in_place=run_directory._put_in_place):
     if moment == "before the rename":
         die()
     put_in_place(new, held, force)
     if moment == "after the rename":
         die()
 
-Checkpoints.save, Checkpoints._put, claim._put_in_place = save, put, in_place
+Checkpoints.save, Checkpoints._put, run_directory._put_in_place = save, put, in_place
 cli.main(words)
 """
 

@@ -23,13 +23,13 @@ import pytest
 import bayeslink as bl
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.judging.judgements import FILE, Judgements
-from bayeslink.results.marks import LONGEST, compared, same, usual_writing, visible
+from bayeslink.results.differences import LONGEST, compared, same, usual_writing, visible
+from bayeslink.review.case_view import evidence, in_order, screen
 from bayeslink.review.cases import FLOOR, MOST, WORTH, find_cases
-from bayeslink.review.desk import Desk, UnknownCaseError, agreement
 from bayeslink.review.gate import POLICY, Gate
 from bayeslink.review.material import open_run
+from bayeslink.review.queues import Desk, UnknownCaseError, agreement
 from bayeslink.review.rerun import Rerun
-from bayeslink.review.screen import evidence, in_order, screen
 
 FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.date("dob"), bl.exact("sex")]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayeslink.commands.drafting import suggest_for
+from bayeslink.commands.init import suggest_for
 from bayeslink.commands.options import (
     FILE,
     FILE_TEXT,
@@ -22,14 +22,14 @@ from bayeslink.commands.options import (
     settings_options,
     verbose,
 )
-from bayeslink.commands.talking import (
+from bayeslink.commands.output import (
     prepare_kernels,
     print_json,
     print_summary,
     showing_progress,
     tell,
 )
-from bayeslink.data.places import require_there
+from bayeslink.data.locations import require_there
 from bayeslink.errors import SettingsError
 from bayeslink.settings import FOUND, LinkSettings
 
@@ -123,7 +123,7 @@ def link(
         require_there(flags["a"], "A" if update is None else "B")
         require_there(flags["b"], "B")
     if output:
-        from bayeslink.results.claim import check_target
+        from bayeslink.results.run_directory import check_target
 
         check_target(Path(output), force=force)  # before the work, not after it
     if update is not None:
@@ -133,9 +133,9 @@ def link(
         from bayeslink.engines.spark.choosing import started_session
         from bayeslink.linking.checks import check_link
         from bayeslink.linking.link import link_with
-        from bayeslink.results.claim import check_target, claim
         from bayeslink.results.interrupted import checkpoints_of
         from bayeslink.results.link_toml import load
+        from bayeslink.results.run_directory import check_target, claim
 
         entries = {**(load(config) if config else {}), **said(flags)}
         output = output or entries.get("output")
@@ -242,7 +242,7 @@ def _link_batch(
         from bayeslink.linking.opening import open_run
         from bayeslink.linking.updating import in_doubt, told
         from bayeslink.linking.updating import update as link_batch
-        from bayeslink.results.claim import claim
+        from bayeslink.results.run_directory import claim
 
         before = open_run(earlier)
         given = {key: flags[key] for key in _TAKEN}
@@ -275,7 +275,7 @@ def _refuse_what_a_batch_ignores() -> None:
 def _changes(labels: str | None, config: Path | None, run: Run) -> Changes | None:
     """What changed against the run that was reviewed, or whose settings are repeated."""
     from bayeslink.results.changes import changes
-    from bayeslink.results.claim import is_run
+    from bayeslink.results.run_directory import is_run
 
     if labels is None:
         return None

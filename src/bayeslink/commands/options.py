@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from bayeslink.commands.talking import LOUD
+from bayeslink.commands.output import LOUD
 from bayeslink.options import Key
 from bayeslink.settings import READING, LinkSettings
 

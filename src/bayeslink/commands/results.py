@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from bayeslink.commands.checking import require_run
+from bayeslink.commands.early_checks import require_run
 from bayeslink.commands.options import (
     FILE,
     as_json_option,
@@ -17,7 +17,7 @@ from bayeslink.commands.options import (
     side_b,
     verbose,
 )
-from bayeslink.commands.talking import answer, complain, print_json, showing_progress, tell
+from bayeslink.commands.output import answer, complain, print_json, showing_progress, tell
 from bayeslink.errors import SettingsError
 
 

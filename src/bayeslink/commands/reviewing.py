@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from bayeslink.commands.checking import require_run
+from bayeslink.commands.early_checks import require_run
 from bayeslink.commands.options import FILE, side_a, side_b
-from bayeslink.commands.talking import print_json, showing_progress, tell
+from bayeslink.commands.output import print_json, showing_progress, tell
 from bayeslink.errors import SettingsError
 
 

@@ -2,9 +2,9 @@
 
 Where nearly every value is distinct (addresses, free text), the whole table may take too long, or
 too much room. Then only its better levels are made, those that a value has in common with few
-others; at worst only equal values are joined. The levels below are left *open*: `engines.deferred`
-tells them apart for the pairs that matter. What is made follows from an estimate of the work, not
-from a clock, so that it is the same every time.
+others; at worst only equal values are joined. The levels below are left *open*:
+`engines.open_levels` tells them apart for the pairs that matter. What is made follows from an
+estimate of the work, not from a clock, so that it is the same every time.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _pairs_at_levels(
             times = counts_a[rows] * counts_b[table.indices[part]].astype(float)
             pairs += np.bincount(table.levels[part], times, minlength=len(pairs))
         return pairs
-    from bayeslink.kernels.scan import pairs_of_values
+    from bayeslink.kernels.pair_counts import pairs_of_values
 
     known = 0, 0, table.indptr, table.indices, table.levels, counts_a, counts_b
     for first, last in slices(len(a.values)):

@@ -27,8 +27,8 @@ from bayeslink.comparing.field_checks import (
     numbers,
 )
 from bayeslink.errors import SettingsError
+from bayeslink.notebook_html import html_table
 from bayeslink.plain import plain
-from bayeslink.shown import html_table
 
 GIVEN = "given"  # the kind of a field whose levels came with the pairs
 FILLER, PARTIAL = "the same year, and 1 January", "equal as far as known"  # levels of some dates

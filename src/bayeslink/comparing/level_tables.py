@@ -92,7 +92,7 @@ def level_table(
         return equality_table(x, y)
     if not x or not y:
         return LevelTable(np.zeros(len(x) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, "u1"))
-    from bayeslink.kernels.tables import put_rows
+    from bayeslink.kernels.table_entries import put_rows
 
     memory = Memory() if memory is None else memory
     most = memory.piece(_HIT_BYTES, _MAX_HITS, threads_of(threads))
@@ -129,7 +129,7 @@ def each_piece(
     A piece is some rows, how many entries each has, and the columns, rising, and levels of these.
     It is halved while it has more than `most` entries.
     """
-    from bayeslink.kernels.tables import by_row
+    from bayeslink.kernels.table_entries import by_row
 
     by_row.compile()  # here, as in the plans, not in threads: see `threads`
     plan = _plan(field, x, y)
@@ -243,7 +243,7 @@ def _matrix_plan(field: Field, x: Sequence[Any], y: Sequence[Any]) -> _Plan:
 
 def text_plan(field: Field, x: Sequence[str], y: Sequence[str]) -> _Plan:
     from bayeslink.kernels import distances
-    from bayeslink.kernels.lanes import LANES
+    from bayeslink.kernels.bit_vectors import LANES
 
     kind = {
         "levenshtein": distances.LEVENSHTEIN,
@@ -308,7 +308,7 @@ def _blocks(lengths: NDArray[np.int64], most: int) -> NDArray[np.int64]:
 def _word_plan(field: Field, x: Sequence[str], y: Sequence[str]) -> _Plan:
     if field.cuts[-1] == 0:  # no word in common is enough
         return _matrix_plan(field, x, y)
-    from bayeslink.kernels.tables import close_sets
+    from bayeslink.kernels.table_entries import close_sets
 
     close_sets.compile()
     numbers: dict[str, int] = {}

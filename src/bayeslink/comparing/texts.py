@@ -136,7 +136,7 @@ class Alike:
         return np.array([any(True for _ in self.coded(value)) for value in values], bool)
 
     def grades(self, x: Sequence[str], y: Sequence[str]) -> Grades:
-        from bayeslink.kernels.vectors import products
+        from bayeslink.kernels.inner_products import products
 
         sides = []
         for values in (x, y):
@@ -166,7 +166,7 @@ class Alike:
         self, x: Sequence[str], y: Sequence[str], cut: float
     ) -> Callable[[int, int, int], tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]]:
         """Finds the pairs from a cut on, with their likeness in whole numbers."""
-        from bayeslink.kernels.vectors import close_vectors
+        from bayeslink.kernels.inner_products import close_vectors
 
         close_vectors.compile()
         vx, vy = _Vectors.of(x, self.rarity), _Vectors.of(y, self.rarity)

@@ -27,7 +27,7 @@ from bayeslink.data.delimited import (
     write_misfits,
 )
 from bayeslink.data.headers import no_records, refuse_records_as_names
-from bayeslink.data.places import is_url, located, refuse_empty, shown
+from bayeslink.data.locations import is_url, located, refuse_empty, shown
 from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.sources import Table, read_source, usable
 from bayeslink.errors import InputError, NoColumnError, SettingsError

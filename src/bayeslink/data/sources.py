@@ -23,7 +23,7 @@ from bayeslink.data.delimited import ZIP, read_delimited
 from bayeslink.data.duckdb_tables import read_duckdb
 from bayeslink.data.excel import read_excel
 from bayeslink.data.headers import require_columns
-from bayeslink.data.places import is_url, located
+from bayeslink.data.locations import is_url, located
 from bayeslink.data.sql_tables import read_postgres, read_sqlite
 from bayeslink.errors import InputError
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from bayeslink.comparing.dictionaries import Dictionary
+from bayeslink.pairs.hashing import mix64
 from bayeslink.pairs.source import Ints
-from bayeslink.pairs.ties import mix64
 
 _BY_CHANCE = 0.1  # other records with the same values, expected if fields were independent
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.comparing.dictionaries import Codes, Dictionary
-from bayeslink.engines.tables import Tables
+from bayeslink.engines.arrays import Tables
 from bayeslink.pairs.source import Floats, Ints
 from bayeslink.threads import slices
 
@@ -49,7 +49,7 @@ class Joins:
         """A pair for each row of `luck`; −1, −1 where it is not in scope."""
         if field < 0:
             return self._draw_any(luck)
-        from bayeslink.kernels.scan import value_passing
+        from bayeslink.kernels.pair_counts import value_passing
 
         total = self._total(field)[level]
         target = (luck[:, 0] * total[-1]).astype(np.int64)
@@ -89,7 +89,7 @@ class Joins:
 
         By value of A, not by value pair: there may be hundreds of millions of these.
         """
-        from bayeslink.kernels.scan import pairs_of_values
+        from bayeslink.kernels.pair_counts import pairs_of_values
 
         if field not in self._totals:
             n_levels = self._dictionaries[field].field.n_levels

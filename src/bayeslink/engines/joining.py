@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayeslink.engines.arrays import EVERY_PAIR, PieceOfB, Tables
 from bayeslink.engines.plan import SearchPlan, describe
 from bayeslink.engines.search import Join, Problem, choose_caps, make_joins
-from bayeslink.engines.tables import EVERY_PAIR, PieceOfB, Tables
 from bayeslink.engines.work import MAX_PIECES, in_pieces
 from bayeslink.errors import TooManyPairsError
 from bayeslink.memory import Memory

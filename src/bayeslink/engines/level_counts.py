@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from bayeslink.engines.tables import Tables
+from bayeslink.engines.arrays import Tables
 from bayeslink.pairs.source import Ints, LevelCounts
 from bayeslink.pairs.source import count_levels as levels_at_each
 from bayeslink.threads import slices
@@ -20,7 +20,7 @@ LevelsOf = Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.uint8]]
 
 def count_levels(tables: Tables, n_levels: Sequence[int]) -> LevelCounts:
     """Pairs at each level of each field, exactly."""
-    from bayeslink.kernels.scan import level_counts
+    from bayeslink.kernels.pair_counts import level_counts
 
     starts = tables.start_a, tables.start_b
     table = tables.codes_a, tables.codes_b, tables.indptr, tables.slots, tables.levels, *starts

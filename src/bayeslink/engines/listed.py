@@ -19,9 +19,9 @@ from bayeslink.comparing.fields import Field
 from bayeslink.data.id_pairs import TEXT
 from bayeslink.distinct import distinct
 from bayeslink.engines.finding import rows_named
-from bayeslink.engines.ties import hash_texts, salted
+from bayeslink.engines.tie_keys import hash_texts, salted
 from bayeslink.errors import InputError, TooManyPairsError
-from bayeslink.pairs.held import Held
+from bayeslink.pairs.base import Held
 from bayeslink.pairs.source import (
     Description,
     Floats,

@@ -17,9 +17,16 @@ from bayeslink.comparing.dates import said
 from bayeslink.comparing.dictionaries import build_dictionary
 from bayeslink.comparing.fields import Field
 from bayeslink.data.records import Records
+from bayeslink.engines.arrays import Tables
 from bayeslink.engines.blocking_key import block_keys
 from bayeslink.engines.copies import copies
-from bayeslink.engines.deferred import (
+from bayeslink.engines.drawing import Joins
+from bayeslink.engines.finding import rows_named
+from bayeslink.engines.input_checks import input_warnings
+from bayeslink.engines.joining import find_above
+from bayeslink.engines.journal import remembered
+from bayeslink.engines.level_counts import count_levels
+from bayeslink.engines.open_levels import (
     describe_sample,
     estimate_levels,
     find_open,
@@ -29,19 +36,12 @@ from bayeslink.engines.deferred import (
     settle,
     upper_weights,
 )
-from bayeslink.engines.drawing import Joins
-from bayeslink.engines.finding import rows_named
-from bayeslink.engines.input_checks import input_warnings
-from bayeslink.engines.joining import find_above
-from bayeslink.engines.journal import remembered
-from bayeslink.engines.level_counts import count_levels
 from bayeslink.engines.pattern_counts import count_patterns
 from bayeslink.engines.plan import SearchPlan, describe
 from bayeslink.engines.search import Problem, choose_caps, make_joins
-from bayeslink.engines.tables import Tables
-from bayeslink.engines.ties import tie_keys
+from bayeslink.engines.tie_keys import tie_keys
 from bayeslink.memory import Memory
-from bayeslink.pairs.held import HeldHere
+from bayeslink.pairs.base import HeldHere
 from bayeslink.pairs.source import Description, Floats, Ints, LevelCounts, Pairs, Patterns
 from bayeslink.threads import Workers
 

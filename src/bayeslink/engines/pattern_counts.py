@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.comparing.fields import Field
+from bayeslink.engines.arrays import EVERY_PAIR, Tables
 from bayeslink.engines.level_counts import LevelsOf
-from bayeslink.engines.tables import EVERY_PAIR, Tables
 from bayeslink.engines.work import in_pieces
 from bayeslink.errors import SettingsError
-from bayeslink.inference.model import Parameters, Priors, proportions
+from bayeslink.model.weights import Parameters, Priors, proportions
 from bayeslink.pairs.source import Floats, Ints, Pairs, Patterns, sum_weights
 from bayeslink.threads import Workers
 

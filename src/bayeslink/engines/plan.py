@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from bayeslink.engines.arrays import EVERY_PAIR
 from bayeslink.engines.missing import MISSING
 from bayeslink.engines.search import Caps, Join, Problem
-from bayeslink.engines.tables import EVERY_PAIR
 
 
 @dataclass(frozen=True, slots=True)

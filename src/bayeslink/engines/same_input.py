@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from bayeslink.data.places import is_path
+from bayeslink.data.locations import is_path
 from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.records import Records
 from bayeslink.errors import InputError

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bayeslink.comparing.fields import Field
 from bayeslink.engines.finding import rows_named
 from bayeslink.errors import InputError
-from bayeslink.pairs.held import HeldHere
+from bayeslink.pairs.base import HeldHere
 from bayeslink.pairs.source import (
     Description,
     Floats,

@@ -39,8 +39,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.comparing.fields import Field
+from bayeslink.engines.arrays import EVERY_PAIR
 from bayeslink.engines.missing import MISSING, PRESENT, Unions
-from bayeslink.engines.tables import EVERY_PAIR
 from bayeslink.pairs.source import Floats, Ints
 
 _MAX_LOOKS = 4

@@ -22,7 +22,7 @@ from bayeslink.comparing.fields import Field
 from bayeslink.distinct import distinct
 from bayeslink.engines.local import LocalPairs
 from bayeslink.engines.swaps import Part, Rows, Swaps
-from bayeslink.pairs.held import HeldHere
+from bayeslink.pairs.base import HeldHere
 from bayeslink.pairs.source import (
     Description,
     Floats,

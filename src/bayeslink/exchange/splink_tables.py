@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from bayeslink.engines.listed import ListedPairs
 from bayeslink.errors import InputError, SettingsError
+from bayeslink.exchange.compared_tables import as_arrow, from_table
 from bayeslink.exchange.splink_settings import levels_of
-from bayeslink.exchange.tables import as_arrow, from_table
-from bayeslink.pairs.tables import in_kind, with_own_ids
+from bayeslink.pairs.pair_tables import in_kind, with_own_ids
 
 if TYPE_CHECKING:
     from bayeslink.linking.run import Run

@@ -4,7 +4,7 @@ Kernels are compiled when first called, and kept on disk for later processes: be
 in the user's cache directory where the package is installed read-only. They are kept in a folder
 named after all sources here: a kernel has the functions it calls compiled into it, from whichever
 file, and Numba looks at its own file alone. `prepare` has what a linkage needs compiled by other
-processes (`kernels.others`), while this one goes on, and says what is being waited for.
+processes (`kernels.compiling`), while this one goes on, and says what is being waited for.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from typing import Any
 
 import numba
 
-from bayeslink.kernels.others import abandon as abandon
-from bayeslink.kernels.others import start, wait_for
+from bayeslink.kernels.compiling import abandon as abandon
+from bayeslink.kernels.compiling import start, wait_for
 from bayeslink.threads import interrupts_held
 
 
@@ -39,11 +39,11 @@ SOURCES = _digest(*(path.read_bytes() for path in sorted(_HERE.glob("*.py"))))
 MODULES = (
     "texts",
     "distances",
-    "tables",
-    "scan",
+    "table_entries",
+    "pair_counts",
     "search",
     "patterns",
-    "matching",
+    "assignment",
     "matchings",
     "components",
     "error_counts",
@@ -52,8 +52,8 @@ MODULES = (
 # What other processes compile, in the order in which a linkage needs it. It needs `sampling` last,
 # which alone takes a third of the time.
 _GROUPS = (
-    ("texts", "distances", "tables", "scan", "search", "patterns", "components"),
-    ("matching", "error_counts", "matchings", "sampling"),
+    ("texts", "distances", "table_entries", "pair_counts", "search", "patterns", "components"),
+    ("assignment", "error_counts", "matchings", "sampling"),
 )
 _CALLBACK = "_raw_object_cache"  # how the names of functions begin that LLVM calls
 _LOCK = Lock()

@@ -20,7 +20,7 @@ the similarity would be within the last cut without them.
 import numpy as np
 
 from bayeslink.kernels import helper, kernel, maker
-from bayeslink.kernels.lanes import (
+from bayeslink.kernels.bit_vectors import (
     LANES,
     VECTOR,
     WORDS,
@@ -34,7 +34,7 @@ from bayeslink.kernels.lanes import (
     number_at,
     store,
 )
-from bayeslink.kernels.tables import grown
+from bayeslink.kernels.table_entries import grown
 
 LEVENSHTEIN, SWAPS, JARO_WINKLER = 0, 1, 2
 

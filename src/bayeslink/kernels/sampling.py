@@ -2,7 +2,7 @@
 
 A sweep has steps which know nothing of each other: links of candidate pairs given the odds of each
 pattern (`sweep_blocks`); links of all other pairs (`kernels.births`); how many links have which
-pattern (`count_links`); m and u given those counts (`draw_parameters`); the record of a draw
+pattern (`count_links`); m and u given those counts (`kernels.parameters`); the record of a draw
 (`record`). All that the links need of m and u are the odds of patterns (`weigh`); all that m and u
 need of the links are the counts. Without pairs for births this is the paper's restricted sampler.
 
@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from bayeslink.kernels import helper, kernel, maker
+from bayeslink.kernels import helper, kernel
 from bayeslink.kernels.births import (
-    BARRED,
     Ended,
     Far,
     Loose,
@@ -27,27 +26,22 @@ from bayeslink.kernels.births import (
     move_far,
     move_low,
 )
-from bayeslink.kernels.error_counts import log_constants, log_likelihood_of
 from bayeslink.kernels.matchings import edge_chances, joint_weights
 from bayeslink.kernels.moves import balanced_move, row_chances
-from bayeslink.kernels.random import draw_log_dirichlet, normal, start_stream, uniform
+from bayeslink.kernels.parameters import (
+    MODEL_TYPE,
+    STATE_TYPE,
+    TYPES,
+    VECTORS_TYPE,
+    draw_parameters,
+    log_density,
+    make_room,
+    typed,
+    weigh,
+)
+from bayeslink.kernels.random import start_stream, uniform
 
-# Weights and costs beyond ±this, in natural logs, are cut off, so that no ratio of two overflows.
-# Only Dirichlet parameters far below 1 or absurd penalties get there.
-LARGEST = 300.0
-_PARAMETERS = np.uint64(0xFFFFFFFFFFFFFFFF)  # the stream of m and u, in place of a block's
 _BIRTHS = np.uint64(0xFFFFFFFFFFFFFFFE)  # that of births and deaths
-
-
-class Vectors(NamedTuple):
-    """Comparison vectors, one a pattern; the first, `BARRED`, is no pair's."""
-
-    levels: np.ndarray
-    n_missing: np.ndarray
-    n_wrong: np.ndarray
-    seen_set: np.ndarray  # which of the sets below is seen
-    fixed_log_u: np.ndarray  # of the fields that depend on another
-    sets: np.ndarray  # [set, field]: whether it is seen
 
 
 class Graph(NamedTuple):
@@ -76,38 +70,6 @@ class Links(NamedTuple):
     chosen_set: np.ndarray  # which listed matching holds in each joint block
     of_row: np.ndarray  # the edge of each row of the large blocks, −1 for none
     of_column: np.ndarray
-
-
-class Model(NamedTuple):
-    """Priors of m and u, and what the links do not change.
-
-    Fields are independent, or (`by_errors`) m is by the number of wrong fields
-    (`inference.error_counts`) and u of the fields that are not `free` is fixed by pattern.
-    """
-
-    alpha_m: np.ndarray
-    alpha_u: np.ndarray
-    used: np.ndarray
-    all_counts: np.ndarray  # of all pairs in scope; never below those of the pairs listed
-    free: np.ndarray  # fields whose u does not depend on another's
-    by_errors: int
-    alpha_h: np.ndarray  # [missing, wrong],
-    used_h: np.ndarray  # where there is such a number
-    alpha_level: np.ndarray
-    wrong: np.ndarray  # levels that are wrong,
-    right: np.ndarray  # and right
-    centre: float  # of log r a priori
-    spread: float
-
-
-class State(NamedTuple):
-    """m and u, in logs."""
-
-    log_m: np.ndarray
-    log_u: np.ndarray
-    log_h: np.ndarray
-    log_r: np.ndarray
-    log_level: np.ndarray
 
 
 class Unlisted(NamedTuple):
@@ -157,127 +119,26 @@ class Log(NamedTuple):
     n_b: int
 
 
-class Room(NamedTuple):
-    """Where m and u are worked out."""
-
-    levels: np.ndarray  # links by field and level
-    shape: np.ndarray  # of the Dirichlet laws, likewise; also the weights of levels
-    shape_h: np.ndarray  # [missing, wrong]
-    by_set: np.ndarray  # links by set of fields seen and number wrong
-    n_wrong: np.ndarray  # links by field wrong
-    sums: np.ndarray  # of products of r, by the number of factors
-    constants: np.ndarray  # of the law of wrong fields, like `by_set`
-
-
-TYPES = {
-    "u1": types.Array(types.uint8, 2, "C"),
-    "i4": types.Array(types.int32, 1, "C"),
-    "i4.": types.Array(types.int32, 2, "C"),
-    "i8": types.Array(types.int64, 1, "C"),
-    "i8.": types.Array(types.int64, 2, "C"),
-    "b1": types.Array(types.boolean, 1, "C"),
-    "b1.": types.Array(types.boolean, 2, "C"),
-    "f8": types.Array(types.float64, 1, "C"),
-    "f8.": types.Array(types.float64, 2, "C"),
-    "f8..": types.Array(types.float64, 3, "C"),
-    "int": types.int64,
-    "float": types.float64,
-}
-
-
-def _typed(kind, *members):
-    return types.BaseTuple.from_types([TYPES[member] for member in members], kind)
-
-
-VECTORS_TYPE = _typed(Vectors, "u1", "i8", "i8", "i8", "f8", "b1.")
-GRAPH_TYPE = _typed(Graph, "i4", "int", "i8", "i4", "i4", "i4", "i8", "i8", "i4", "i4")
-LINKS_TYPE = _typed(Links, "b1", "i8", "i4", "i4")
-MODEL_TYPE = _typed(
-    Model,
-    "f8.",
-    "f8.",
-    "b1.",
-    "i8.",
-    "b1",
-    "int",
-    "f8.",
-    "b1.",
-    "f8.",
-    "b1.",
-    "b1.",
-    "float",
-    "float",
-)
-STATE_TYPE = _typed(State, "f8.", "f8.", "f8.", "f8", "f8.")
-_FAR = _typed(Far, "i4.", "i4", "f8", "int")
-_LOOSE = _typed(Loose, "i8.", "f8", "i8")
+GRAPH_TYPE = typed(Graph, "i4", "int", "i8", "i4", "i4", "i4", "i8", "i8", "i4", "i4")
+LINKS_TYPE = typed(Links, "b1", "i8", "i4", "i4")
+_FAR = typed(Far, "i4.", "i4", "f8", "int")
+_LOOSE = typed(Loose, "i8.", "f8", "i8")
 _UNLISTED = types.BaseTuple.from_types(
     [
-        _typed(Records, "i8", "i4", "i4.", "i4", "b1"),
-        _typed(Low, "i4.", "i8", "float", "int", "i4."),
+        typed(Records, "i8", "i4", "i4.", "i4", "b1"),
+        typed(Low, "i4.", "i8", "float", "int", "i4."),
         _LOOSE,
         _LOOSE,
-        _typed(Ended, "i8.", "i8"),
+        typed(Ended, "i8.", "i8"),
     ],
     Unlisted,
 )
-_PRIOR = _typed(Prior, "f8", "f8")
-_OUTPUT = _typed(Output, "i8", "f8", "f8..", "f8..", "f8..", "f8.", "f8..", "f8", "f8", "f8", "int")
-_LOG = _typed(Log, "i8", "i8", "i8", "int", "int", "int")
-
-
-@maker
-def make_room(vectors, state):
-    shape, n = state.log_m.shape, state.log_m.shape[0] + 1
-    return Room(
-        np.empty(shape, np.int64),
-        np.empty(shape),
-        np.empty((n, n)),
-        np.empty((len(vectors.sets), n), np.int64),
-        np.empty(n - 1, np.int64),
-        np.empty(n),
-        np.zeros((len(vectors.sets), n)),
-    )
+_PRIOR = typed(Prior, "f8", "f8")
+_OUTPUT = typed(Output, "i8", "f8", "f8..", "f8..", "f8..", "f8.", "f8..", "f8", "f8", "f8", "int")
+_LOG = typed(Log, "i8", "i8", "i8", "int", "int", "int")
 
 
 # --- links given m and u ------------------------------------------------------------------------
-
-
-@helper
-def weigh(model, vectors, state, room, odds, root):
-    """Odds exp(w) of each pattern (Eq. 6), and their square roots."""
-    constants, of_level = room.constants, room.shape
-    if model.by_errors:
-        log_constants(state.log_r, vectors.sets, constants, room.sums)
-    weigh_levels(model, state, of_level)
-    odds[BARRED] = 0.0
-    root[BARRED] = 0.0
-    for g in range(1, len(odds)):
-        w = 0.0
-        if model.by_errors:
-            e = vectors.n_wrong[g]
-            w = state.log_h[vectors.n_missing[g], e] - constants[vectors.seen_set[g], e]
-            w -= vectors.fixed_log_u[g]
-        for j in range(vectors.levels.shape[1]):
-            w += of_level[j, vectors.levels[g, j]]
-        root[g] = np.exp(0.5 * min(max(w, -LARGEST), LARGEST))
-        odds[g] = root[g] * root[g]
-
-
-@helper
-def weigh_levels(model, state, of_level):
-    """What each level of each field adds to the weight of a pattern; a missing one nothing."""
-    for j in range(of_level.shape[0]):
-        of_level[j, 0] = 0.0
-        for h in range(1, of_level.shape[1]):
-            if not model.by_errors:
-                of_level[j, h] = state.log_m[j, h] - state.log_u[j, h]
-                continue
-            of_level[j, h] = state.log_level[j, h]
-            if model.wrong[j, h]:
-                of_level[j, h] += state.log_r[j]
-            if model.free[j]:
-                of_level[j, h] -= state.log_u[j, h]
 
 
 @helper
@@ -430,114 +291,6 @@ def most_weights(graph):
     for r in range(len(graph.row_start) - 1):
         most = max(most, graph.row_start[r + 1] - graph.row_start[r])
     return most
-
-
-# --- m and u given the links ----------------------------------------------------------------------
-
-
-@helper
-def draw_parameters(model, vectors, counts, room, key, rng, state):
-    """m and u given how many links have which pattern; `room.levels` gets their level counts."""
-    log_m, log_u, levels, shape = state.log_m, state.log_u, room.levels, room.shape
-    n_fields, width = log_m.shape
-    for j in range(n_fields):
-        for h in range(width):
-            levels[j, h] = 0
-    for g in range(1, len(counts)):
-        if counts[g] > 0:
-            for j in range(n_fields):
-                levels[j, vectors.levels[g, j]] += counts[g]
-    start_stream(rng, key[0], key[1], key[2], _PARAMETERS)
-    for j in range(n_fields):
-        for h in range(width):
-            shape[j, h] = model.alpha_m[j, h] + levels[j, h]
-    draw_log_dirichlet(rng, shape, model.used, log_m)
-    for j in range(n_fields):
-        for h in range(width):
-            others = max(0, model.all_counts[j, h] - levels[j, h])  # counts may be estimates
-            shape[j, h] = model.alpha_u[j, h] + others
-    draw_log_dirichlet(rng, shape, model.used, log_u)
-    if model.by_errors:
-        draw_error_law(model, vectors, counts, room, rng, state)
-
-
-@helper
-def draw_error_law(model, vectors, counts, room, rng, state):
-    """h and levels by Dirichlet draws; r by a random walk in each log r in turn.
-
-    The step is as wide as the field's number of wrong links lets the posterior be, about.
-    """
-    levels, shape, shape_h = room.levels, room.shape, room.shape_h
-    by_set, n_wrong_of = room.by_set, room.n_wrong
-    n_fields, width = levels.shape
-    for s in range(len(by_set)):
-        for e in range(n_fields + 1):
-            by_set[s, e] = 0
-    for a in range(n_fields + 1):
-        for e in range(n_fields + 1):
-            shape_h[a, e] = model.alpha_h[a, e]
-    for g in range(1, len(counts)):
-        by_set[vectors.seen_set[g], vectors.n_wrong[g]] += counts[g]
-        shape_h[vectors.n_missing[g], vectors.n_wrong[g]] += counts[g]
-    draw_log_dirichlet(rng, shape_h, model.used_h, state.log_h)
-    for j in range(n_fields):
-        for h in range(width):
-            shape[j, h] = model.alpha_level[j, h] + levels[j, h]
-    draw_log_dirichlet(rng, shape, model.wrong, state.log_level)
-    draw_log_dirichlet(rng, shape, model.right, state.log_level)
-    for j in range(n_fields):
-        n_wrong_of[j] = 0
-        for h in range(width):
-            if model.wrong[j, h]:
-                n_wrong_of[j] += levels[j, h]
-    for j in range(n_fields):
-        here = state.log_r[j]
-        n_right = 0
-        for h in range(width):
-            if model.right[j, h]:
-                n_right += levels[j, h]
-        likely = n_wrong_of[j] * n_right / max(1, n_wrong_of[j] + n_right)
-        step = 2.4 * normal(rng) / np.sqrt(likely + 1.0 / model.spread**2)
-        before = log_likelihood_of(j, state.log_r, vectors.sets, by_set, n_wrong_of, room.sums)
-        before -= 0.5 * ((here - model.centre) / model.spread) ** 2
-        state.log_r[j] = here + step
-        after = log_likelihood_of(j, state.log_r, vectors.sets, by_set, n_wrong_of, room.sums)
-        after -= 0.5 * ((here + step - model.centre) / model.spread) ** 2
-        if not np.log(1.0 - uniform(rng)) < after - before:
-            state.log_r[j] = here
-
-
-@helper
-def log_density(model, vectors, counts, room, state):
-    """log p(Γ | C, m, u) + log p(m, u), up to the priors' constants."""
-    log_m, log_u, levels, constants = state.log_m, state.log_u, room.levels, room.constants
-    density = 0.0
-    for j in range(log_m.shape[0]):
-        for h in range(1, log_m.shape[1]):
-            if not model.used[j, h]:
-                continue
-            if model.by_errors == 0:
-                density += (model.alpha_m[j, h] - 1.0 + levels[j, h]) * log_m[j, h]
-            else:
-                density += (model.alpha_level[j, h] - 1.0 + levels[j, h]) * state.log_level[j, h]
-                if model.wrong[j, h]:
-                    density += levels[j, h] * state.log_r[j]
-            if model.free[j]:
-                others = model.all_counts[j, h] - levels[j, h]
-                density += (model.alpha_u[j, h] - 1.0 + others) * log_u[j, h]
-    if model.by_errors:
-        log_constants(state.log_r, vectors.sets, constants, room.sums)
-        for g in range(1, len(counts)):
-            if counts[g] > 0:
-                a, e = vectors.n_missing[g], vectors.n_wrong[g]
-                each = state.log_h[a, e] - constants[vectors.seen_set[g], e]
-                density += counts[g] * (each - vectors.fixed_log_u[g])
-        for a in range(len(state.log_h)):
-            for e in range(len(state.log_h) - a):
-                density += (model.alpha_h[a, e] - 1.0) * state.log_h[a, e]
-        for j in range(len(state.log_r)):
-            density -= 0.5 * ((state.log_r[j] - model.centre) / model.spread) ** 2
-    return density
 
 
 # --- draws ----------------------------------------------------------------------------------------

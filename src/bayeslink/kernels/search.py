@@ -1,10 +1,10 @@
 """Joins of A with B on one field: the pairs at the values beside each other, visited once.
 
-Fields share the flat arrays of `kernels.scan`. The records of B come sorted by their value in the
-join's field ("posts"), so that those with one value are one range; their last column is their
-class. The records of A come sorted by value and class, so that one gathering of candidates serves
-all records of a *run*, which have the same value and class. `engines.search` says which pairs a
-join has to visit, and why visiting those is enough.
+Fields share the flat arrays of `kernels.pair_counts`. The records of B come sorted by their value
+in the join's field ("posts"), so that those with one value are one range; their last column is
+their class. The records of A come sorted by value and class, so that one gathering of candidates
+serves all records of a *run*, which have the same value and class. `engines.search` says which
+pairs a join has to visit, and why visiting those is enough.
 """
 
 from typing import Any

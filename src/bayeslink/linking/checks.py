@@ -6,12 +6,12 @@ import os
 from typing import Any
 
 from bayeslink.comparing.fields import Field
-from bayeslink.data.places import require_there
+from bayeslink.data.locations import require_there
 from bayeslink.engines.same_input import refuse_same_source
 from bayeslink.engines.spark.choosing import is_spark
 from bayeslink.errors import SettingsError
-from bayeslink.inference.sampler import check_sampling
 from bayeslink.memory import parse_memory
+from bayeslink.sampling.sampler import check_sampling
 from bayeslink.settings import LinkSettings
 
 

@@ -17,28 +17,28 @@ import pyarrow as pa
 from bayeslink import __version__
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing.fields import Field
-from bayeslink.data.places import is_path
-from bayeslink.engines.chosen import ChosenPairs
+from bayeslink.data.locations import is_path
 from bayeslink.engines.compare import Progress
+from bayeslink.engines.preselected import ChosenPairs
 from bayeslink.engines.spark.choosing import is_here
-from bayeslink.inference.decisions import Decision, too_few
-from bayeslink.inference.fit_checks import check_fit
-from bayeslink.inference.penalized import PenalizedFit, fit_penalized
-from bayeslink.inference.posterior import Posterior
-from bayeslink.inference.posthoc import posthoc_blocks
-from bayeslink.inference.sampler import sample
-from bayeslink.inference.structure import INDEPENDENT
 from bayeslink.judging.judgements import LINK, NONLINK
 from bayeslink.judging.labels import known_pairs, with_verdict
 from bayeslink.kernels import SOURCES
+from bayeslink.linkage.decisions import Decision, too_few
+from bayeslink.linkage.penalized import PenalizedFit, fit_penalized
+from bayeslink.linkage.posthoc import posthoc_blocks
 from bayeslink.linking.checks import check_link, refuse_third_file
 from bayeslink.linking.fit_journal import FitJournal
 from bayeslink.linking.reading import compare_files, with_fields
 from bayeslink.linking.run import Run
+from bayeslink.model.structure import INDEPENDENT
 from bayeslink.options import described, signature_of
+from bayeslink.pairs.pair_tables import pair_table
 from bayeslink.pairs.source import PairSource
-from bayeslink.pairs.tables import pair_table
 from bayeslink.progress import with_bar
+from bayeslink.sampling.fit_checks import check_fit
+from bayeslink.sampling.posterior import Posterior
+from bayeslink.sampling.sampler import sample
 from bayeslink.settings import NOT_BY_NAME, LinkSettings
 
 

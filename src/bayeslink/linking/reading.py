@@ -11,7 +11,7 @@ from bayeslink.checkpoints import Checkpoints
 from bayeslink.engines.compare import Progress, compare
 from bayeslink.engines.spark.choosing import is_spark
 from bayeslink.errors import NoColumnError, SettingsError
-from bayeslink.inference.structure import DEPENDENT
+from bayeslink.model.structure import DEPENDENT
 from bayeslink.pairs.source import PairSource
 from bayeslink.results.models import fields_from, id_as_learned, read_as_learned, read_model
 from bayeslink.settings import FOUND, Ids, LinkSettings

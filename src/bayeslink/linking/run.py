@@ -12,21 +12,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bayeslink.errors import InputError, SettingsError
-from bayeslink.inference.decisions import Decision
-from bayeslink.inference.fit_checks import FitChecks
-from bayeslink.inference.model import Parameters
-from bayeslink.inference.penalized import PenalizedFit
-from bayeslink.inference.posterior import Posterior
-from bayeslink.inference.posthoc import Blocks
-from bayeslink.inference.priors import as_data
+from bayeslink.linkage.decisions import Decision
+from bayeslink.linkage.penalized import PenalizedFit
+from bayeslink.linkage.posthoc import Blocks
+from bayeslink.linkage.priors import as_data
+from bayeslink.model.weights import Parameters
+from bayeslink.pairs.pair_tables import for_caller, pair_values
 from bayeslink.pairs.source import Pairs, PairSource, Plan
-from bayeslink.pairs.tables import for_caller, pair_values
 from bayeslink.results import spark_tables
 from bayeslink.results.expected import errors_to_expect
 from bayeslink.results.explanation import Explanation, explain_pair
 from bayeslink.results.joined import LinkedRows, joined_table, unlinked_table
 from bayeslink.results.outputs import drawn_rows, inputs_of, linked_rows
 from bayeslink.results.structure_data import structure_data
+from bayeslink.sampling.fit_checks import FitChecks
+from bayeslink.sampling.posterior import Posterior
 from bayeslink.settings import LinkSettings
 
 

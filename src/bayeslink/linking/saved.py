@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bayeslink.errors import BayeslinkError
-from bayeslink.pairs.tables import pair_values
+from bayeslink.pairs.pair_tables import pair_values
 from bayeslink.results.explanation import Explanation, explain_pair, find_row
 from bayeslink.results.reading import read_summary, read_table
 from bayeslink.results.record_values import Cells, values_of

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.comparing.fields import Field
+from bayeslink.number_format import signed as bits
 from bayeslink.report.svg import (
     CHARACTER,
     Chart,
@@ -27,7 +28,6 @@ from bayeslink.report.svg import (
     shorten,
     text,
 )
-from bayeslink.spoken import signed as bits
 
 Floats = NDArray[np.float64]
 _ROW = 20.0

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayeslink.number_format import minus
 from bayeslink.report.charts import NUMBERS, Floats
 from bayeslink.report.svg import (
     CHARACTER,
@@ -27,7 +28,6 @@ from bayeslink.report.svg import (
     tick_label,
     ticks,
 )
-from bayeslink.spoken import minus
 
 
 @dataclass(frozen=True, slots=True)

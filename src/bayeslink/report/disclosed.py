@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bayeslink.inference.diagnostics import Diagnostic, verdict
+from bayeslink.number_format import signed
 from bayeslink.report import charts
 from bayeslink.report.charts import Bar, Counts
 from bayeslink.report.fit import NO_PROBLEM
@@ -21,7 +21,7 @@ from bayeslink.report.material import Material
 from bayeslink.report.sections import file_names, how_to_review, provenance
 from bayeslink.report.svg import escape, tag
 from bayeslink.results.evaluation import evaluate
-from bayeslink.spoken import signed
+from bayeslink.sampling.diagnostics import Diagnostic, verdict
 
 
 def disclosed_page(

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bayeslink.number_format import signed
 from bayeslink.pairs.vectors import distinct_vectors
 from bayeslink.report.levels import meanings
 from bayeslink.report.markup import Cell, Number, counted, paragraph, section, table
 from bayeslink.report.material import Material
 from bayeslink.report.rows import Scale, Step, row_bar, swatches
-from bayeslink.spoken import signed
 
 _PATTERNS = 20  # rows of the pattern table
 

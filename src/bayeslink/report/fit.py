@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from bayeslink.number_format import signed
 from bayeslink.report import charts
 from bayeslink.report.charts import Bar
 from bayeslink.report.markup import Number, counted, figure, notes, paragraph, section, table
 from bayeslink.report.material import Material
-from bayeslink.spoken import signed
 
 _FEWEST = 5.0  # joint agreements, seen or expected, from which a ratio says anything
 

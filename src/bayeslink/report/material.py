@@ -15,10 +15,10 @@ from bayeslink.comparing.fields import Field, exact
 from bayeslink.engines.local import LocalPairs
 from bayeslink.engines.swapping import with_swapped_names
 from bayeslink.errors import BayeslinkError, InputError
-from bayeslink.inference.penalized import PenaltyPath, penalty_path
-from bayeslink.inference.structure import DEPENDENT
+from bayeslink.linkage.penalized import PenaltyPath, penalty_path
+from bayeslink.model.structure import DEPENDENT
+from bayeslink.pairs.pair_tables import pair_values
 from bayeslink.pairs.source import PairSource
-from bayeslink.pairs.tables import pair_values
 from bayeslink.results import link_toml, reading, store, tables
 from bayeslink.results.record_values import Values, values_of
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from bayeslink.inference.penalized import PenalizedFit
-from bayeslink.inference.posterior import Posterior
+from bayeslink.linkage.penalized import PenalizedFit
+from bayeslink.notebook_html import Shown
 from bayeslink.report import charts, curves
 from bayeslink.report.svg import notebook
-from bayeslink.shown import Shown
+from bayeslink.sampling.posterior import Posterior
 
 
 @singledispatch

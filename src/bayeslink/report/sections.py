@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bayeslink.number_format import signed
 from bayeslink.report import curves
 from bayeslink.report.markup import (
     Number,
@@ -23,7 +24,6 @@ from bayeslink.report.material import FEW_PAIRS, Material
 from bayeslink.report.svg import escape, tag
 from bayeslink.results.evaluation import Evaluation
 from bayeslink.results.expected import errors_to_expect, expected_errors
-from bayeslink.spoken import signed
 
 LOG2 = math.log(2)
 

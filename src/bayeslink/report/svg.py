@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from bayeslink.errors import OutputError, SettingsError
-from bayeslink.spoken import minus
+from bayeslink.number_format import minus
 
 WIDE, NARROW = 736, 360
 CHARACTER = 7.4  # generous mean width at 12 px

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from bayeslink.data.id_pairs import among
-from bayeslink.inference.diagnostics import Diagnostic, verdict
+from bayeslink.number_format import minus
 from bayeslink.report import charts, curves
 from bayeslink.report.markup import Number, counted, figure, menu, notes, paragraph, section, table
 from bayeslink.report.material import Material
 from bayeslink.report.sections import LOG2
 from bayeslink.report.svg import tag
-from bayeslink.spoken import minus
+from bayeslink.sampling.diagnostics import Diagnostic, verdict
 
 _TRACED = 6  # quantities whose draws are shown
 _LISTED = 8

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from bayeslink.data.cell_texts import as_text
 from bayeslink.errors import InputError, SettingsError, check_interval
+from bayeslink.pairs.pair_tables import in_kind, row_table
 from bayeslink.pairs.source import Floats, Ints
-from bayeslink.pairs.tables import in_kind, row_table
 from bayeslink.results.joined import PROBABILITY, LinkedRows, joined_names
 from bayeslink.results.outputs import drawn_rows, inputs_of
 

@@ -27,12 +27,12 @@ from typing import Any
 import numpy as np
 
 from bayeslink.errors import InputError
-from bayeslink.inference.population import population_size
 from bayeslink.judging.judgements import FILE, LINK, NONLINK, Judgements, Pair, Sample, Stratum
 from bayeslink.judging.labels import read_labels
 from bayeslink.pairs.source import Floats, Ints
 from bayeslink.results.audit_sample import BEST, fingerprint
 from bayeslink.results.reading import read_summary
+from bayeslink.sampling.population import population_size
 
 _DRAWS = 20_000
 _HELP = 10.0

@@ -2,8 +2,8 @@
 
 Candidate pairs are divided into strata by decision and link probability, and pairs are drawn at
 random within each. One more stratum are records without a link or a near candidate, each with its
-best pair (`results.reach`). The model's probabilities decide how many are drawn where, hence how
-wide the intervals are; what is estimated is for the judgements to say (`results.audit`).
+best pair (`results.best_unlinked`). The model's probabilities decide how many are drawn where,
+hence how wide the intervals are; what is estimated is for the judgements to say (`results.audit`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bayeslink.data.id_pairs import SIDES, linked_among
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.judging.judgements import FILE, Judgements, Sample, Stratum
 from bayeslink.pairs.source import Floats, Ints
-from bayeslink.results.reach import NEAR, RECORDS
+from bayeslink.results.best_unlinked import NEAR, RECORDS
 from bayeslink.results.reading import read_table, table_bytes
 
 SURE = 0.99  # divides the links

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from bayeslink.data.id_pairs import SIDES, TEXT
 from bayeslink.errors import SettingsError
+from bayeslink.notebook_html import html_table
 from bayeslink.results.pair_files import pairs_of
-from bayeslink.shown import html_table
 
 
 @dataclass(frozen=True, slots=True)

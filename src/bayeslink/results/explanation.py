@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bayeslink.spoken import minus, signed
+from bayeslink.number_format import minus, signed
 
 _NEGLIGIBLE = 0.0005  # rivals below this are counted, not listed
 _NOTHING = 0.005  # bits that no one sees

@@ -14,7 +14,7 @@ from typing import Any
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.errors import InputError
 from bayeslink.plain import plain
-from bayeslink.results.claim import Claim, unfinished
+from bayeslink.results.run_directory import Claim, unfinished
 
 _FOLDER = "checkpoints"
 _ASKED, _FROM = "the command", "the working directory"

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from bayeslink.data.cell_texts import as_text, from_pandas
 from bayeslink.data.read_options import ReadOptions
-from bayeslink.data.whole import whole_tables
+from bayeslink.data.row_batches import whole_tables
 from bayeslink.errors import ChangedInputError, SettingsError
+from bayeslink.pairs.pair_tables import in_kind
 from bayeslink.pairs.source import Floats, Ints
-from bayeslink.pairs.tables import in_kind
 from bayeslink.results.row_files import RowFile, RowWriter, writing
 
 HOW = ("inner", "left", "right", "outer")

@@ -19,9 +19,9 @@ from bayeslink.comparing.parsing import fields_from as made_from
 from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.records import DEFAULTS
 from bayeslink.errors import InputError, SettingsError
-from bayeslink.inference.structure import INDEPENDENT
+from bayeslink.model.structure import INDEPENDENT
 from bayeslink.pairs.source import Floats
-from bayeslink.results.checked import NotAsWrittenError, either, listed, maybe, record, share, text
+from bayeslink.results.schema import NotAsWrittenError, either, listed, maybe, record, share, text
 from bayeslink.results.structure_data import structure_data
 
 if TYPE_CHECKING:

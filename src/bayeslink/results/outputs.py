@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bayeslink.data.checksums import LOGS, checksum, require_same
-from bayeslink.data.places import is_path
+from bayeslink.data.locations import is_path
 from bayeslink.errors import ChangedInputError, InputError, OutputError, SettingsError
 from bayeslink.private import written_whole
 from bayeslink.results import spark_tables

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 
 from bayeslink import __version__
 from bayeslink.errors import InputError
-from bayeslink.pairs.tables import with_text_ids
+from bayeslink.pairs.pair_tables import with_text_ids
 from bayeslink.results import tables
-from bayeslink.results.checked import (
+from bayeslink.results.schema import (
     NotAsWrittenError,
     either,
     flag,

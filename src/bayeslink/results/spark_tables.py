@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from bayeslink.engines.spark.choosing import active_session
 from bayeslink.engines.spark.frames import spark_frame
 from bayeslink.errors import InputError, OutputError, SettingsError
-from bayeslink.pairs.tables import with_own_ids
+from bayeslink.pairs.pair_tables import with_own_ids
 from bayeslink.results.joined import HOW, joined_names
 
 if TYPE_CHECKING:

@@ -20,20 +20,20 @@ import pyarrow as pa
 
 from bayeslink.checkpoints import Arrays
 from bayeslink.errors import InputError
-from bayeslink.inference.assignment import Assignment
-from bayeslink.inference.decisions import Decision
-from bayeslink.inference.dependence import Dependence, Together, Tree
-from bayeslink.inference.error_counts import ErrorLaw, ErrorPriors
-from bayeslink.inference.fit_checks import FitChecks
-from bayeslink.inference.model import Parameters, Priors
-from bayeslink.inference.penalized import Mode, PenalizedFit
-from bayeslink.inference.posterior import Posterior
-from bayeslink.inference.posthoc import Blocks
-from bayeslink.inference.priors import Overlap, Penalty
-from bayeslink.inference.rivals import Rivals
-from bayeslink.inference.structure import Dependent, Structure
-from bayeslink.inference.weight_bands import Band
+from bayeslink.linkage.assignment import Assignment
+from bayeslink.linkage.decisions import Decision
+from bayeslink.linkage.penalized import Mode, PenalizedFit
+from bayeslink.linkage.posthoc import Blocks
+from bayeslink.linkage.priors import Overlap, Penalty
+from bayeslink.linkage.rivals import Rivals
+from bayeslink.model.dependence import Dependence, Together, Tree
+from bayeslink.model.error_counts import ErrorLaw, ErrorPriors
+from bayeslink.model.structure import Dependent, Structure
+from bayeslink.model.weights import Parameters, Priors
 from bayeslink.pairs.source import LevelCounts, Pairs, PairSource, Scope
+from bayeslink.sampling.fit_checks import FitChecks
+from bayeslink.sampling.posterior import Posterior
+from bayeslink.sampling.weight_bands import Band
 
 FILE = "state.npz"
 _VERSION = 3

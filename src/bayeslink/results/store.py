@@ -26,18 +26,18 @@ from bayeslink.data.records import Records, read_records
 from bayeslink.data.spreadsheets import safe_for_spreadsheets
 from bayeslink.engines.compare import compare
 from bayeslink.errors import InputError
-from bayeslink.inference.structure import DEPENDENT
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import LABELS
+from bayeslink.model.structure import DEPENDENT
+from bayeslink.pairs.pair_tables import with_own_ids
 from bayeslink.pairs.source import Ints, PairSource
-from bayeslink.pairs.tables import with_own_ids
 from bayeslink.results import link_toml
-from bayeslink.results.claim import claim, replacing
+from bayeslink.results.best_unlinked import best_pairs
 from bayeslink.results.models import FILE as MODEL
 from bayeslink.results.models import model_of, settled_of
 from bayeslink.results.outputs import write_inputs, write_outputs
-from bayeslink.results.reach import best_pairs
 from bayeslink.results.reading import digest_of
+from bayeslink.results.run_directory import claim, replacing
 from bayeslink.results.state import FILE as STATE
 from bayeslink.results.state import write_state
 from bayeslink.results.tables import draw_table, link_draw_table, parameter_table

@@ -10,10 +10,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bayeslink.comparing.fields import Field
-from bayeslink.inference.dependence import Dependence, Tree
-from bayeslink.inference.error_counts import ErrorLaw, ErrorPriors
-from bayeslink.inference.model import Parameters, Priors
-from bayeslink.inference.structure import Dependent, Structure
+from bayeslink.model.dependence import Dependence, Tree
+from bayeslink.model.error_counts import ErrorLaw, ErrorPriors
+from bayeslink.model.structure import Dependent, Structure
+from bayeslink.model.weights import Parameters, Priors
 from bayeslink.pairs.source import Floats
 
 

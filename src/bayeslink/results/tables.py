@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from bayeslink.pairs.source import fields_seen
-from bayeslink.results.checked import NotAsWrittenError
+from bayeslink.results.schema import NotAsWrittenError
 
 if TYPE_CHECKING:
-    from bayeslink.inference.posterior import Posterior
     from bayeslink.linking.run import Run
+    from bayeslink.sampling.posterior import Posterior
 
 
 @dataclass(frozen=True, slots=True)

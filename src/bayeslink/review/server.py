@@ -21,11 +21,11 @@ from starlette.routing import Route
 from bayeslink.errors import BayeslinkError, OutputError, SettingsError
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import as_csv, as_parquet, label_table
-from bayeslink.review.desk import Desk, UnknownCaseError
 from bayeslink.review.gate import Gate
 from bayeslink.review.material import Material
-from bayeslink.review.patience import SECONDS, ImpatientProtocol
+from bayeslink.review.queues import Desk, UnknownCaseError
 from bayeslink.review.rerun import Rerun
+from bayeslink.review.timeouts import SECONDS, ImpatientProtocol
 
 HOST = "127.0.0.1"
 _LONGEST_BODY = 1 << 16

@@ -8,7 +8,7 @@ from typing import Any
 
 from bayeslink.comparing.fields import Field
 from bayeslink.data.headers import require_columns
-from bayeslink.data.places import require_there
+from bayeslink.data.locations import require_there
 from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.records import Records, read_records, repeats
 from bayeslink.engines.compare import read_options

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.errors import InputError, SettingsError
-from bayeslink.kernels import others
+from bayeslink.kernels import compiling
 
 ON = ("--on", "gname:levenshtein", "--on", "fname:levenshtein", "--on", "dob:date")
 FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.date("dob")]
@@ -78,7 +78,7 @@ def test_settings_are_looked_at_before_anything_is_compiled(wrong, files, monkey
 
 def test_an_error_does_not_wait_for_what_is_being_compiled(files, monkeypatch):
     given_up = []
-    monkeypatch.setattr(others, "abandon", lambda: given_up.append(True))
+    monkeypatch.setattr(compiling, "abandon", lambda: given_up.append(True))
     monkeypatch.setattr("bayeslink.kernels.abandon", lambda: given_up.append(True))
     out = call("link", files / "a.csv", files / "b.csv", "--on", "nope:exact", "-o", "out")
     assert out.exit_code == 3

@@ -16,7 +16,7 @@ from bayeslink.comparing.dictionaries import build_dictionary
 from bayeslink.comparing.from_data import FEWEST, joined_levels, settled
 from bayeslink.comparing.level_tables import level_table
 from bayeslink.comparing.names import bare_name, sound
-from bayeslink.engines.deferred import levels_beside
+from bayeslink.engines.open_levels import levels_beside
 from bayeslink.errors import SettingsError
 from tests import oracles
 from tests.unit.comparing.test_level_tables import dense

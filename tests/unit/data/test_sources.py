@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 import bayeslink as bl
 from bayeslink.cli import main
-from bayeslink.data import places
+from bayeslink.data import locations
 from bayeslink.data.python_cells import array_of, cell_text
 from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.records import read_records
@@ -94,7 +94,7 @@ def test_lazy_frames_datasets_and_streams(files, folder, links):
 
 
 def test_standard_input(folder, links, tmp_path, monkeypatch):
-    places.stdin_file.cache_clear()
+    locations.stdin_file.cache_clear()
     text = (folder / "csv" / "a.csv").read_bytes()
     done = CliRunner().invoke(
         main,
@@ -107,11 +107,11 @@ def test_standard_input(folder, links, tmp_path, monkeypatch):
     assert (tmp_path / "out" / "linked.csv").exists()
     assert 'a = "' not in (tmp_path / "out" / "link.toml").read_text()
     assert "standard input" in (tmp_path / "out" / "run.json").read_text()
-    places.stdin_file.cache_clear()
+    locations.stdin_file.cache_clear()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"")))
     with pytest.raises(bl.InputError, match="no records"):
         read_records("-", id="id", columns=[])
-    places.stdin_file.cache_clear()
+    locations.stdin_file.cache_clear()
 
 
 def test_cells_of_excel_are_read_as_they_were_meant(tmp_path):
@@ -330,15 +330,15 @@ def test_an_empty_path_is_no_folder(folder, monkeypatch, tmp_path):
 
 def test_the_copy_of_standard_input_has_no_name(folder, monkeypatch):
     """What is killed leaves nothing behind."""
-    places.stdin_file.cache_clear()
+    locations.stdin_file.cache_clear()
     for name in ("csv/a.csv", "a.sqlite"):
         with (folder / name).open("rb") as stream:
             monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream))
             assert len(read_records("-", id="id", columns=["gname"])) > 100
-            copy = places.stdin_file()
+            copy = locations.stdin_file()
             assert copy.stat().st_mode & 0o077 == 0
             assert copy.stat().st_nlink == 0 or sys.platform != "linux"
-            places.stdin_file.cache_clear()
+            locations.stdin_file.cache_clear()
 
 
 def test_a_workbook_whose_names_were_said_is_read_again_with_all_columns(files, folder):

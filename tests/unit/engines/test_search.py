@@ -9,6 +9,7 @@ import pytest
 import bayeslink as bl
 from bayeslink.engines import joining, search, work
 from bayeslink.engines import pattern_counts as counts
+from bayeslink.engines.arrays import EVERY_PAIR
 from bayeslink.engines.missing import (
     EITHER,
     MISSING,
@@ -19,7 +20,6 @@ from bayeslink.engines.missing import (
     missing_classes,
 )
 from bayeslink.engines.search import Problem, _knapsack, choose_caps, make_joins
-from bayeslink.engines.tables import EVERY_PAIR
 from bayeslink.pairs.source import sum_weights
 
 

@@ -15,7 +15,7 @@ from bayeslink.cli import main
 from bayeslink.errors import InputError, OutputError, SettingsError
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import known_pairs, label_table
-from bayeslink.results import claim, reading, store
+from bayeslink.results import reading, run_directory, store
 
 FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("dob")]
 SHORT = {"draws": 60, "tune": 20, "w0": 0.0}
@@ -405,7 +405,7 @@ def test_replacing_a_run_keeps_its_judgements(judged):
     assert not [path for path in judged.parent.iterdir() if path.name.startswith(".")]
 
 
-@pytest.mark.parametrize("fails", [(claim, "_exchange"), (store, "parameter_table")])
+@pytest.mark.parametrize("fails", [(run_directory, "_exchange"), (store, "parameter_table")])
 def test_a_failed_write_leaves_run_and_judgements_alone(judged, monkeypatch, fails):
     """When the last step fails, and when an early one does."""
 
@@ -434,7 +434,7 @@ def test_a_swap_that_fails_half_way_leaves_run_and_judgements_alone(
             raise failure
         return rename(path, target)
 
-    monkeypatch.setattr(claim, "_exchange", lambda one, other: False)
+    monkeypatch.setattr(run_directory, "_exchange", lambda one, other: False)
     monkeypatch.setattr(type(judged), "rename", fail_once)
     before = {path.name: path.read_bytes() for path in judged.iterdir()}
     cli("link", "--config", judged / "link.toml", "-o", judged, "--force", code=code)

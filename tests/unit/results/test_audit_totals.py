@@ -14,10 +14,10 @@ import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.errors import SettingsError
 from bayeslink.judging.judgements import FILE, Judgements, Sample, Stratum
-from bayeslink.results import audit, audit_sample, reach
+from bayeslink.results import audit, audit_sample, best_unlinked
 from bayeslink.results.audit_plan import plan_sample
-from bayeslink.review.desk import Desk
 from bayeslink.review.material import open_run
+from bayeslink.review.queues import Desk
 
 ALARM = 1e-4  # chance that a right estimator fails; seeds are fixed
 
@@ -149,7 +149,7 @@ def tables(rng):
     )
     kept = n - SIZES[-1] + rng.choice(5000, 500, replace=False)
     best = pa.table({"id_a": [f"A{k}" for k in kept], "id_b": [f"B{k}" for k in kept]})
-    return candidates, links, best.replace_schema_metadata({reach.RECORDS: "5000"})
+    return candidates, links, best.replace_schema_metadata({best_unlinked.RECORDS: "5000"})
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -206,10 +206,10 @@ def id_pairs(table):
 
 
 def test_the_best_pair_of_records_without_a_candidate(run, simulated):
-    found = reach.best_pairs(run)
+    found = best_unlinked.best_pairs(run)
     links = run.table.filter(pa.compute.equal(run.table["decision"], "link"))
     table = run.candidates()
-    near = table.filter(pa.compute.greater_equal(table["link_probability"], reach.NEAR))
+    near = table.filter(pa.compute.greater_equal(table["link_probability"], best_unlinked.NEAR))
     side = max((0, 1), key=lambda k: len(set(found[audit_sample.SIDES[k]].to_pylist())))
     own, other = (audit_sample.SIDES[k] for k in (side, 1 - side))
     everyone = [
@@ -217,7 +217,7 @@ def test_the_best_pair_of_records_without_a_candidate(run, simulated):
     ]
     taken = set(links[own].to_pylist()) | set(near[own].to_pylist())
     assert set(found[own].to_pylist()) == set(everyone[0]) - taken
-    assert int(found.schema.metadata[reach.RECORDS]) == len(found)
+    assert int(found.schema.metadata[best_unlinked.RECORDS]) == len(found)
     free = sorted(set(everyone[1]) - set(links[other].to_pylist()))
     some = found[:20]
     likeliest = {row[own]: row["match_weight"] for row in table.to_pylist()[::-1]}
@@ -235,20 +235,20 @@ def test_neither_row_order_nor_names_of_the_files_matter(run, simulated):
     a, b = pa.table(simulated.a), pa.table(simulated.b)
     order = np.random.default_rng(1).permutation(len(a))
     other = linked(b, a.take(order))
-    found = [(y, x) for x, y in id_pairs(reach.best_pairs(other))]
-    assert found == id_pairs(reach.best_pairs(run))
+    found = [(y, x) for x, y in id_pairs(best_unlinked.best_pairs(other))]
+    assert found == id_pairs(best_unlinked.best_pairs(run))
 
 
 def test_no_best_pairs_of_a_point_estimate_or_under_a_blocking_key(simulated):
-    assert reach.best_pairs(bl.link(simulated.a, simulated.b, FIELDS, point=True)) is None
-    assert reach.best_pairs(linked(simulated.a, simulated.b, block=["sex"])) is None
+    assert best_unlinked.best_pairs(bl.link(simulated.a, simulated.b, FIELDS, point=True)) is None
+    assert best_unlinked.best_pairs(linked(simulated.a, simulated.b, block=["sex"])) is None
 
 
 def test_as_many_records_as_can_be_weighed(run, monkeypatch):
-    monkeypatch.setattr(reach, "_WEIGHED", 1000)
-    few = reach.best_pairs(run)
+    monkeypatch.setattr(best_unlinked, "_WEIGHED", 1000)
+    few = best_unlinked.best_pairs(run)
     assert 1 <= len(few) <= 1000 // 100
-    assert int(few.schema.metadata[reach.RECORDS]) > len(few)
+    assert int(few.schema.metadata[best_unlinked.RECORDS]) > len(few)
 
 
 @pytest.fixture

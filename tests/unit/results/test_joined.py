@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 import bayeslink as bl
 from bayeslink.cli import main
-from bayeslink.data import whole
+from bayeslink.data import row_batches
 from bayeslink.data.read_options import ReadOptions
 from bayeslink.linking.run import Run
 from bayeslink.results.joined import Input, LinkedRows, joined_names, write_linked
@@ -295,7 +295,7 @@ def test_the_linked_file_is_written_some_rows_at_a_time(tmp_path, monkeypatch):
     n, sizes = 5000, {}
     table = pa.table({"id": pa.array(np.arange(n)).cast("large_string"), "x": np.arange(n) % 7})
     pyarrow.csv.write_csv(table, tmp_path / "a.csv")
-    monkeypatch.setattr(whole, "_CELLS", 1000)
+    monkeypatch.setattr(row_batches, "_CELLS", 1000)
     monkeypatch.setattr("bayeslink.data.delimited.BATCH_CELLS", 200)
     write = RowWriter.write
 

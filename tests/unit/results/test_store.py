@@ -13,7 +13,8 @@ from click.testing import CliRunner
 import bayeslink as bl
 from bayeslink import memory
 from bayeslink.cli import main
-from bayeslink.inference import posthoc, sampler
+from bayeslink.linkage import posthoc
+from bayeslink.sampling import sampler
 
 FIELDS = [
     *(bl.levenshtein(name, m_prior=(1, 2, 5, 10)) for name in ("gname", "fname")),

@@ -1,0 +1,67 @@
+"""`init`: a link.toml drafted from the files; `comparisons`: what it may say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bayeslink.commands.options import FILE, FILE_TEXT, as_json_option, reading, said
+from bayeslink.commands.output import print_json, showing_progress
+from bayeslink.data.locations import require_there
+from bayeslink.errors import SettingsError
+from bayeslink.settings import FOUND, LinkSettings
+
+if TYPE_CHECKING:
+    from bayeslink.suggesting.suggestion import Suggestion
+
+
+@click.command()
+@click.argument("a", type=FILE_TEXT)
+@click.argument("b", type=FILE_TEXT)
+@click.option("--id", "ids", multiple=True, help="Id column (twice: in A, then in B). [found]")
+@reading
+@click.option(
+    "-o", "--output", default="link.toml", show_default=True, type=FILE, metavar="link.toml"
+)
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@as_json_option
+def init(a: str, b: str, output: Path, force: bool, as_json: bool, **flags: Any) -> None:
+    """Look at the files A and B and write a link.toml that says what to compare, and why."""
+    require_there(a, "A")
+    require_there(b, "B")
+    with showing_progress() as progress:
+        from bayeslink.results.link_toml import refuse_existing_file, write_new
+
+        settings = LinkSettings.of(**said({"a": a, "b": b, **flags}))
+        refuse_existing_file(output, force=force)
+        progress("looking at the files")
+        suggestion = suggest_for(settings)
+        write_new(output, suggestion.to_toml(a, b, output.parent), force=force)
+    shown = click.format_filename(output)
+    if as_json:
+        print_json({"output": str(output), **suggestion.as_dict()})
+        return
+    click.echo(suggestion)
+    click.echo(f"Written to {shown}. Read it, then: bayeslink link --config {shown} -o out")
+
+
+def suggest_for(settings: LinkSettings) -> Suggestion:
+    """What to compare in the files that settings name."""
+    from bayeslink.suggesting.suggestion import suggest
+
+    ids = None if settings.id is FOUND else settings.id
+    return suggest(settings.a, settings.b, id=ids, read=settings.read)
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+def comparisons(names: tuple[str, ...]) -> None:
+    """List the comparisons that --on takes, with levels, settings and an example of each."""
+    from bayeslink.comparing.catalogue import COMPARISONS, describe
+
+    for name in names:
+        if name not in COMPARISONS:
+            raise SettingsError(f"unknown comparison {name!r}. Allowed: {', '.join(COMPARISONS)}.")
+    click.echo("\n\n".join(describe(name) for name in names or COMPARISONS))

@@ -1,1 +1,0 @@
-"""The paper's statistics, and what goes past it."""

@@ -1,0 +1,1 @@
+"""Who may link whom: priors, fits, post-hoc blocks, decisions."""

@@ -1,0 +1,1 @@
+"""m and u: patterns in, weights out."""

@@ -1,0 +1,1 @@
+"""Chains, draws, and what follows from them."""
