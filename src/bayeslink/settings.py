@@ -66,7 +66,9 @@ def checked_id(given: Any) -> Any:
     return _one_or_two("id", given)
 
 
-def _id_entry(ids: Ids) -> Entries:
+def _id_entry(ids: Any) -> Entries:
+    if ids is FOUND:  # of pairs that another tool compared
+        return {}
     plain_ids = plain(ids)
     if isinstance(plain_ids, str):
         return {"id": plain_ids}
@@ -304,7 +306,7 @@ class LinkSettings(Options):
         None,  # then both as usual
         *_READ,
         doc="How files are read (`ReadOptions`, for both or one each), or by name: missing (values "
-        "that count as missing), encoding, delimiter, …",
+        "that count as missing), encoding, delimiter, skip_lines, table, quarantine, multiline.",
         check=_checked_read,
         join=_read_from,
         split=reading_entries,

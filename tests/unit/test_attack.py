@@ -96,7 +96,7 @@ def test_a_fault_of_our_own_is_told_without_anybodys_values(files, tmp_path, mon
     def fail(*_, **__):
         raise KeyError("SECRETNAME")
 
-    monkeypatch.setattr("bayeslink.linking.link.compare", fail)
+    monkeypatch.setattr("bayeslink.linking.link.compare_files", fail)
     words = ["link", *files, "--on", "name", "-o", str(tmp_path / "out")]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 1

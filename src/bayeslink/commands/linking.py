@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -119,6 +119,8 @@ def link(
         require_there(flags[option], f"(--{option})")
     require_there(config, "(--config)")
     require_there(update, "(--update)")
+    if config is None:
+        _require_spark(flags["engine"], flags, linked_to)
     if config is None and flags["engine"] != "spark":
         require_there(flags["a"], "A" if update is None else "B")
         require_there(flags["b"], "B")
@@ -149,6 +151,7 @@ def link(
         check_target(Path(output), force=force)
         entries.pop("output", None)
         settings = LinkSettings.of(**entries)
+        _require_spark(settings.engine, flags, linked_to)
         here = click.get_current_context()
         suggestion = None
         with (
@@ -167,8 +170,6 @@ def link(
             if settings.engine == "spark":
                 session = started_session(flags["master"], flags["spark_conf"])
                 settings = replace(settings, engine=session)
-            elif flags["master"] or flags["spark_conf"] or linked_to:
-                raise SettingsError("--master, --spark-conf and --linked-to need --engine spark.")
             if not settings.fields and not settings.model:
                 progress("looking at the files")
                 suggestion = suggest_for(settings)
@@ -215,6 +216,11 @@ def resume(ctx: click.Context, output: str, as_json: bool) -> None:
     ctx.meta[RESUMED] = True
     os.chdir(folder)  # from where its paths lead
     ctx.invoke(link, **{**asked, "as_json": as_json})
+
+
+def _require_spark(engine: Any, flags: Mapping[str, Any], linked_to: str | None) -> None:
+    if engine != "spark" and (flags["master"] or flags["spark_conf"] or linked_to):
+        raise SettingsError("--master, --spark-conf and --linked-to need --engine spark.")
 
 
 def _refuse_more_files(more: tuple[str, ...]) -> None:

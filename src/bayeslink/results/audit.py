@@ -281,9 +281,11 @@ def estimate(
     return SampleEvaluation(quality, *extremes, tuple(strata))
 
 
-def quality_of(strata: Sequence[JudgedStratum], records: tuple[int, int] | None) -> Quality:
+def quality_of(
+    strata: Sequence[JudgedStratum], records: tuple[int, int] | None, seed: int = 1
+) -> Quality:
     """What the verdicts on these strata say."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     true, missed, _ = _links(strata, _JEFFREYS, 0.0, rng)
     n_links = sum(s.stratum.size for s in strata if s.stratum.linked)
     return Quality(

@@ -21,8 +21,10 @@ from bayeslink.data.records import DEFAULTS
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.model.structure import INDEPENDENT
 from bayeslink.pairs.source import Floats
+from bayeslink.plain import plain
 from bayeslink.results.schema import NotAsWrittenError, either, listed, maybe, record, share, text
 from bayeslink.results.structure_data import structure_data
+from bayeslink.settings import FOUND
 
 if TYPE_CHECKING:
     from bayeslink.linking.run import Run
@@ -68,7 +70,7 @@ def model_of(run: Run) -> dict[str, Any]:
     return {
         "bayeslink": __version__,
         "links": float(counts.sum(1).max(initial=0)),
-        "id": list(named) if isinstance(named, tuple) else named,
+        **({} if named is FOUND else {"id": plain(named)}),  # of pairs compared elsewhere
         "missing": [list(read.missing) for read in run.settings.read],
         "fields": fields,
         "structure": structure_data(run.fit.structure, parameters, run.pairs.fields),

@@ -241,7 +241,9 @@ def test_two_way_counts():
 
 def test_an_unknown_structure_is_refused():
     both = bl.simulate(30, seed=1)
-    with pytest.raises(SettingsError, match="unknown structure 'free'"):
+    with pytest.raises(
+        SettingsError, match="structure must be 'dependent' or 'independent', got 'free'"
+    ):
         bl.link(both.a, both.b, [bl.exact("sex")], structure="free")
 
 

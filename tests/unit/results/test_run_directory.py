@@ -105,7 +105,9 @@ def mounted(request, tmp_path):
 
 def test_a_mount_point_is_refused_before_the_work(run, mounted, monkeypatch):
     inputs = [str(getattr(run.settings, side)) for side in "ab"]
-    monkeypatch.setattr("bayeslink.linking.link.compare", lambda *_, **__: pytest.fail("worked"))
+    monkeypatch.setattr(
+        "bayeslink.linking.link.compare_files", lambda *_, **__: pytest.fail("worked")
+    )
     for target in (mounted, mounted.parent):
         (mounted.parent / "run.json").write_text('{"versions": {"bayeslink": "1"}}')
         (mounted / "mine.txt").write_text("mine")
