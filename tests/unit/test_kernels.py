@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import threading
@@ -245,3 +246,18 @@ def test_a_fault_of_the_kernel_itself_is_told(monkeypatch, tmp_path):
     monkeypatch.setattr(kernels, "_homes", lambda: [tmp_path / "home"])
     with pytest.raises(numba.core.errors.TypingError):
         kernels.kernel("f8(unicode_type)")(double)("x")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such modes there")
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_compiled_code_is_not_kept_where_others_can_write(tmp_path, monkeypatch, mode):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    folder = kernels._folder()
+    assert folder.is_relative_to(tmp_path)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    for wrong in (folder, folder.parent):
+        before = wrong.stat().st_mode
+        wrong.chmod(mode)
+        assert not str(kernels._folder()).startswith(str(tmp_path))
+        wrong.chmod(before)
+    assert kernels._folder() == folder

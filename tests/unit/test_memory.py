@@ -5,7 +5,9 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 import bayeslink as bl
 from bayeslink import memory
@@ -222,3 +224,15 @@ def test_what_loads_no_library_needs_no_address_space(words, tmp_path):
     done = limited(600_000_000, tmp_path, *words.split())
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
+
+
+def test_a_small_memory_budget_does_for_small_files(tmp_path):
+    bl.write_simulation(bl.simulate(50, seed=1), tmp_path / "files")
+    paths = [str(tmp_path / "files" / f"{side}.csv") for side in "ab"]
+    words = ["link", *paths, "--on", "gname", "--on", "dob:date", "--draws", "20"]
+    small = CliRunner().invoke(main, [*words, "--memory", "400MB", "-o", str(tmp_path / "small")])
+    assert small.exit_code == 0, small.output
+    large = CliRunner().invoke(main, [*words, "-o", str(tmp_path / "large")])
+    assert large.exit_code == 0, large.output
+    one, other = (pq.read_table(tmp_path / name / "links.parquet") for name in ("small", "large"))
+    assert one.equals(other)

@@ -1,5 +1,6 @@
 """What goes with the package: citation, changelog, container, what a build takes along."""
 
+import json
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import bayeslink
+from benchmarks import hashes
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,3 +52,33 @@ def test_the_experiments_are_in_the_sdist_and_not_in_the_wheel():
     targets = project["tool"]["hatch"]["build"]["targets"]
     assert targets["wheel"] == {"packages": ["src/bayeslink"]}
     assert {"src", "tests", "experiments", "/.github"} <= {*targets["sdist"]["include"]}
+
+
+def test_the_bill_of_materials_names_what_is_needed_and_says_when_it_cannot_check(tmp_path):
+    script = Path(__file__).parents[2] / "benchmarks" / "supply_chain.py"
+    code = (
+        "import runpy, sys, urllib.request\n"
+        "def fail(*_, **__): raise OSError('no network')\n"
+        "urllib.request.urlopen = fail\n"
+        f"sys.argv = ['x', {str(tmp_path / 'sbom.json')!r}]\n"
+        f"runpy.run_path({str(script)!r}, run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "Could not ask" in done.stdout
+    made = json.loads((tmp_path / "sbom.json").read_text())
+    names = {part["name"] for part in made["components"]}
+    assert {"bayeslink", "numpy", "starlette", "click", "anyio"} <= names
+    assert "pytest" not in names
+
+
+def test_every_pin_has_its_hashes_and_no_host_is_named(tmp_path, monkeypatch, capsys):
+    assert hashes.check() == 0
+    text = hashes.HASHED.read_text("utf-8")
+    assert "://" not in text
+    pins = text.splitlines()
+    whole = "\n".join(line for line in pins if "click==" not in line and "idna==" not in line)
+    monkeypatch.setattr(hashes, "HASHED", tmp_path / "r.txt")
+    (tmp_path / "r.txt").write_text(whole, "utf-8")
+    assert hashes.check() == 1
+    assert "click==" in capsys.readouterr().out

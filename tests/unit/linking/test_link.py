@@ -16,6 +16,7 @@ from click.testing import CliRunner
 import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.comparing.parsing import parse_on
+from bayeslink.report.page import report
 
 LINKED = ("linked", "unlinked_a", "unlinked_b")
 FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("occup"), bl.date("dob")]
@@ -253,3 +254,22 @@ def test_structure_and_restriction_are_told(paths, tmp_path):
     assert pq.read_table(tmp_path / "out" / "pairs.parquet")["block"].null_count == 0
     wrong = run_cli("link", *paths[:2], *ON, "--structure", "none", "-o", tmp_path / "no")
     assert wrong.exit_code == 2
+
+
+@pytest.mark.parametrize("settings", [{}, {"structure": "independent"}, {"point": True}])
+def test_a_field_that_is_missing_everywhere_weighs_nothing(tmp_path, settings):
+    files = bl.simulate(40, seed=1)
+    a, b = (
+        t.append_column("zip", pa.nulls(len(t), pa.string())).append_column(
+            "half", t["fname"] if k else pa.nulls(len(t), pa.string())
+        )
+        for k, t in enumerate((files.a, files.b))
+    )
+    fields = [bl.levenshtein(name) for name in ("gname", "zip", "half")]
+    run = bl.link(a, b, fields, draws=30, tune=10, **settings)
+    run.save(tmp_path / "out")
+    rows = pq.read_table(tmp_path / "out" / "parameters.parquet").to_pylist()
+    for row in rows:
+        assert (row["match_weight"] == 0.0) == (row["field"] != "gname")
+    assert "never seen" in report(run, tmp_path / "r.html").read_text("utf-8")
+    assert "zip, equal: never seen" in bl.plots.weights(run).svg()

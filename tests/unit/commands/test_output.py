@@ -1,0 +1,41 @@
+"""What commands say with -q, with -v, and with neither."""
+
+from click.testing import CliRunner
+
+import bayeslink as bl
+from bayeslink.cli import main
+
+
+def test_a_first_run_is_spoken_of_but_for_quiet(monkeypatch, tmp_path):
+    def prepare(say, progress):
+        say("compiling")
+        for done in (0, 0, 1):
+            progress(f"{done} of 2 modules")
+
+    monkeypatch.setattr("bayeslink.kernels.prepare", prepare)
+    said = {}
+    for loud in ("-q", "-v", None):
+        command = ["demo", "--n", "20", "-o", str(tmp_path / "demo"), *([loud] if loud else [])]
+        said[loud] = CliRunner().invoke(main, command).stderr
+    assert "bayeslink: compiling\n" in said[None]
+    assert "modules" not in said[None]
+    assert "bayeslink: 0 of 2 modules\nbayeslink: 1 of 2 modules\n" in said["-v"]
+    assert "compiling" not in said["-q"]
+
+
+def test_quiet_and_verbose(tmp_path):
+    files = bl.simulate(120, seed=2)
+    bl.write_simulation(files, tmp_path / "files")
+    paths = [str(tmp_path / "files" / f"{side}.csv") for side in "ab"]
+
+    def link(*more):
+        found = ["link", *paths, "--on=gname", "--on=fname", "--on=dob", "--point", "--force"]
+        return CliRunner().invoke(main, [*found, *more, "-o", str(tmp_path / "out")])
+
+    quiet, loud, usual = link("-q"), link("-v"), link()
+    assert quiet.exit_code == loud.exit_code == usual.exit_code == 0
+    assert quiet.output == ""
+    assert "reading A" in loud.stderr
+    assert usual.stderr == ""
+    assert "links" in usual.stdout
+    assert link("-q", "--json").output.startswith("{")
