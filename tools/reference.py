@@ -35,8 +35,8 @@ TOPICS = {
     "Look at the pieces": "fit_penalized penalty_path posthoc_blocks block_curve sample "
     "sensitivity",
     "Priors and losses": "Overlap Penalty Loss",
-    "Carry the uncertainty on": "pool population_size chapman lincoln_petersen coverage "
-    "cross_table expected",
+    "Carry the uncertainty on": "pool population_size population_from_lists list_counts chapman "
+    "lincoln_petersen coverage cross_table expected",
     "Judge": "draw_sample plan_sample evaluate_sample evaluate read_labels export_labels",
     "With other tools": "read_splink from_splink splink_predictions splink_clusters splink_labels "
     "from_recordlinkage from_fastlink from_table given_levels",

@@ -49,6 +49,8 @@ _PUBLIC = {
     "chapman": "sampling.population",
     "lincoln_petersen": "sampling.population",
     "pool": "sampling.pooling",
+    "list_counts": "sampling.many_lists",
+    "population_from_lists": "sampling.many_lists",
     "population_size": "sampling.population",
     "draw_sample": "results.audit_sample",
     "plan_sample": "results.audit_plan",
@@ -135,6 +137,7 @@ if TYPE_CHECKING:
     from bayeslink.results.audit_sample import draw_sample
     from bayeslink.results.changes import changes
     from bayeslink.results.evaluation import evaluate
+    from bayeslink.sampling.many_lists import list_counts, population_from_lists
     from bayeslink.sampling.pooling import pool
     from bayeslink.sampling.population import chapman, lincoln_petersen, population_size
     from bayeslink.sampling.sampler import sample
