@@ -105,7 +105,9 @@ def link_with(
     with clock("suggest"):
         settings, chosen = with_fields(a, b, settings, progress, compared=given is not None)
     if checkpoints is not None:
-        learned = () if settings.model is None else [f.settings for f in settings.fields or ()]
+        learned: list[Any] = [settings.wrong_fields]
+        if settings.model is not None:
+            learned += [f.settings for f in settings.fields or ()]
         checkpoints.bind(_made_with(known, learned))
     with clock("compare"):
         pairs, ids, found = (
@@ -120,6 +122,7 @@ def link_with(
             pairs,
             prior=settings.prior,
             structure=settings.structure,
+            wrong_fields=settings.wrong_fields,
             links=links,
             nonlinks=nonlinks,
             progress=progress,
