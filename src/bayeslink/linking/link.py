@@ -97,6 +97,7 @@ def link_with(
     checkpoints: Checkpoints | None = None,
 ) -> Run:
     """`link` with settings that were made before."""
+    a, b = (x.read_all() if isinstance(x, pa.RecordBatchReader) else x for x in (a, b))
     check_link(a, b, settings)
     known, remarks = known_pairs(settings.labels, settings.known_links, settings.known_nonlinks)
     links, nonlinks = (with_verdict(known, verdict) for verdict in (LINK, NONLINK))
