@@ -53,6 +53,8 @@ TOML = {
     "id": "Id column, or [in A, in B]; [] numbers the rows.",
     "fields": "What is compared: a [[fields]] table each, with `column` (or `columns` = [in A, in "
     "B]), `compare` and the settings of that [comparison](../comparisons.md).",
+    "wrong_fields": "Links seen before, a list for each number of missing fields: how many had no "
+    "field wrong, one, two. `--update` and `--model` write it.",
     "loss": "What errors and review cost: `{reject = .1}`; keys as of `bl.Loss`.",
     "output": "Directory for the results, unless -o says another.",
 }

@@ -47,7 +47,7 @@ def probabilities(source: Run | Posterior) -> Chart:
 
 def blocks(source: Run | Blocks | Posterior) -> Chart:
     """Post-hoc blocks by the number of pairs they hold."""
-    held = _holding(_posterior(source), "n_pairs_in_block")
+    held = _holding(_posterior(source) if _is_run(source) else source, "n_pairs_in_block")
     rows = charts.block_sizes(held.n_pairs_in_block)
     return charts.tally("Post-hoc blocks by size", rows, "blocks")
 
@@ -65,7 +65,10 @@ def path(source: Run | PenaltyPath) -> Chart:
 
     Of a run, from 4 below its θ to 4 above it.
     """
-    path: Any = path_around(source.pairs, source.theta) if _is_run(source) else source
+    path: Any = source
+    if _is_run(source):
+        path = path_around(source.pairs, source.theta)
+    _require(path, "up", "a run, or what bl.penalty_path gives")
     up, down = (np.array([m.n_links for m in side], float) for side in (path.up, path.down))
     return curves.path(path.thetas, up, down)
 
@@ -84,6 +87,7 @@ def sensitivity(source: Run | Sensitivity) -> Chart:
     Of a run: under its own prior, and with a θ that is 2 lower and 2 higher.
     """
     result: Any = _other_priors(source) if _is_run(source) else source
+    _require(result, "results", "a run, or what bl.sensitivity gives")
     rows = [(r.label, r.n_links, r.interval, r.prior_interval) for r in result.results]
     return curves.intervals("Links under several priors", rows, "number of links, L")
 
@@ -94,6 +98,7 @@ def waterfall(explanation: Explanation) -> Chart:
         raise SettingsError(
             "this picture is of one pair. Name it: plots.waterfall(run.explain(id_a, id_b))."
         )
+    _require(explanation, "evidence", "run.explain(id_a, id_b)")
     return examples.waterfall(explanation)
 
 
@@ -103,8 +108,9 @@ def _is_run(source: Any) -> TypeGuard[Run]:
 
 
 def _posterior(source: Any) -> Any:
-    """The posterior of a run; anything else as it is."""
+    """The posterior of a run, or one itself."""
     if not _is_run(source):
+        _require(source, "blocks", "a run, or its posterior")
         return source
     if source.posterior is None:
         raise SettingsError("a point estimate has no draws to show. Link without point=True.")
@@ -119,7 +125,19 @@ def _other_priors(run: Run) -> Sensitivity:
 
 def _holding(source: Any, name: str) -> Any:
     """The source itself, or its blocks: whichever has this."""
-    return source if hasattr(source, name) else source.blocks
+    held = source if hasattr(source, name) else getattr(source, "blocks", None)
+    _require(held, name, "a run, or its posterior")
+    return held
+
+
+def _require(source: Any, name: str, wanted: str) -> None:
+    if not hasattr(source, name):
+        raise SettingsError(f"this picture cannot be drawn from this object. It takes {wanted}.")
+
+
+def __dir__() -> list[str]:
+    """The pictures alone, for completion."""
+    return __all__
 
 
 __all__ = [

@@ -11,6 +11,7 @@ link.toml, as `read` does for `encoding` and `missing`, Python takes these keys 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -100,6 +101,20 @@ def _checked_structure(given: Any) -> str:
         allowed = " or ".join(map(repr, STRUCTURES))
         raise SettingsError(f"structure must be {allowed}, got {given!r}.")
     return given
+
+
+def _checked_wrong_fields(given: Any) -> list[list[float]] | None:
+    given = plain(given)
+    rows = given if isinstance(given, list) else [given]
+    if given is None or all(
+        isinstance(row, list) and all(type(n) in _NUMBER and 0 <= n < math.inf for n in row)
+        for row in rows
+    ):
+        return given
+    raise SettingsError(
+        "wrong_fields takes a list of numbers from 0 up for each number of missing fields: the "
+        "links with no field wrong, with one, and so on. An earlier run has them: say --model RUN."
+    )
 
 
 def _prior_from(entries: Entries) -> LinkCountPrior:
@@ -325,6 +340,14 @@ class LinkSettings(Options):
         "theta=2, the cost of a link, is short for prior=Penalty(2).",
         join=_prior_from,
         split=_prior_entries,
+    )  # fmt: skip
+    wrong_fields: Sequence[Sequence[float]] | None = option(
+        None,
+        key("wrong_fields", "Links of a model, by missing and by wrong fields.", (list,),
+             flag=False),
+        doc="Links seen before, [missing fields][wrong fields]: a prior of how many fields of a "
+        "link are wrong, where they depend on each other. A `model` gives it.",
+        check=_checked_wrong_fields,
     )  # fmt: skip
     loss: Loss | None = option(
         None,

@@ -33,6 +33,20 @@ def test_every_picture_but_that_of_one_pair_takes_a_run(run, files):
         plots.waterfall(run)
 
 
+def test_completion_finds_the_pictures_alone():
+    assert dir(bl.plots) == sorted(plots.__all__)
+
+
+@pytest.mark.parametrize("picture", plots.__all__)
+def test_what_a_picture_cannot_be_of_is_told(picture, run, files):
+    more = (files.truth,) if picture == "calibration" else ()
+    with pytest.raises(SettingsError, match="It takes"):
+        getattr(plots, picture)(files.truth, *more)
+    if picture in ("path", "sensitivity", "waterfall"):
+        with pytest.raises(SettingsError, match="It takes"):
+            getattr(plots, picture)(run.posterior)
+
+
 def test_sensitivity_takes_a_run(run):
     assert len(bl.sensitivity(run, thetas=[6.0]).results) == 1
 

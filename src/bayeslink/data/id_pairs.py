@@ -61,7 +61,7 @@ def _table(source: Any, role: str) -> pa.Table:
 
 
 def _rows(source: Iterable[Any], role: str) -> pa.Table:
-    rows = list(source)
+    rows = list(source) if isinstance(source, Iterable) else [source]
     kinds = {*map(type, rows)}
     fit = all(issubclass(kind, Sequence | np.ndarray) and kind is not str for kind in kinds)
     if not fit or {*map(len, rows)} - {2}:

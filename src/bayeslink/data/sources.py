@@ -34,6 +34,9 @@ NOT_TEXT = {
     ZIP: "an Excel workbook without the ending .xlsx",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook",
     b"ARROW1": "a Feather file",
+    b"BZh": "a file compressed by bzip2",
+    b"\xfd7zXZ": "a file compressed by xz",
+    b"\x28\xb5\x2f\xfd": "a file compressed by Zstandard",
 }
 Wanted = Sequence[str] | None  # None: all columns that can be had
 

@@ -131,6 +131,7 @@ def fit_penalized(
     *,
     prior: LinkCountPrior | None = None,
     structure: str = INDEPENDENT,
+    wrong_fields: Sequence[Sequence[float]] | None = None,
     links: Any = None,
     nonlinks: Any = None,
     progress: Callable[[str], None] = lambda message: None,
@@ -147,6 +148,8 @@ def fit_penalized(
     structure
         "independent" fields, as in the paper, or "dependent": errors of a link may come together
         or apart, and fields may agree together among non-links.
+    wrong_fields
+        Of dependent fields: links seen before, by missing fields and by wrong ones.
     links, nonlinks
         Pairs (id_a, id_b) known to be links and non-links, from clerical review for example. Known
         links are among the links throughout, known non-links never.
@@ -160,7 +163,7 @@ def fit_penalized(
     progress("maximising the penalized likelihood")
     modes = _climb_all(problem, _starts(problem), climb)
     if structure == DEPENDENT:
-        problem, learned = _learn_structure(problem, modes[0], climb)
+        problem, learned = _learn_structure(problem, modes[0], climb, wrong_fields)
         carried = [learned, *modes[:_CARRIED]]
         starts = [(problem.structure.mode(mode.linked), mode.theta) for mode in carried]
         modes = _climb_all(problem, starts, climb)
@@ -411,7 +414,12 @@ def _few_above(problem: _Problem, parameters: Parameters, costs: list[float]) ->
     return few or costs[-1:]
 
 
-def _learn_structure(problem: _Problem, mode: Mode, climb: Climb) -> tuple[_Problem, Mode]:
+def _learn_structure(
+    problem: _Problem,
+    mode: Mode,
+    climb: Climb,
+    wrong_fields: Sequence[Sequence[float]] | None = None,
+) -> tuple[_Problem, Mode]:
     """Dependent fields, and a mode: learned from the certain links, of which there are then more.
 
     A record with a rival from its own household is certain only once it is known that households
@@ -423,7 +431,7 @@ def _learn_structure(problem: _Problem, mode: Mode, climb: Climb) -> tuple[_Prob
         counts = problem.structure.all_counts
         others = other_counts(counts, count_levels(mode.linked.levels, counts.shape[1]))
         tree = learn_tree(problem.pairs, certain, others)
-        structure = problem.structure.dependent(problem.pairs.fields, tree)
+        structure = problem.structure.dependent(problem.pairs.fields, tree, wrong_fields)
         problem = replace(problem, structure=structure, passed={})
         mode = climb(problem, problem.structure.mode(mode.linked), mode.theta)
         certain = _certain(problem, mode)

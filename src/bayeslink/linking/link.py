@@ -97,6 +97,7 @@ def link_with(
     checkpoints: Checkpoints | None = None,
 ) -> Run:
     """`link` with settings that were made before."""
+    a, b = (x.read_all() if isinstance(x, pa.RecordBatchReader) else x for x in (a, b))
     check_link(a, b, settings)
     known, remarks = known_pairs(settings.labels, settings.known_links, settings.known_nonlinks)
     links, nonlinks = (with_verdict(known, verdict) for verdict in (LINK, NONLINK))
@@ -105,7 +106,9 @@ def link_with(
     with clock("suggest"):
         settings, chosen = with_fields(a, b, settings, progress, compared=given is not None)
     if checkpoints is not None:
-        learned = () if settings.model is None else [f.settings for f in settings.fields or ()]
+        learned: list[Any] = [settings.wrong_fields]
+        if settings.model is not None:
+            learned += [f.settings for f in settings.fields or ()]
         checkpoints.bind(_made_with(known, learned))
     with clock("compare"):
         pairs, ids, found = (
@@ -120,6 +123,7 @@ def link_with(
             pairs,
             prior=settings.prior,
             structure=settings.structure,
+            wrong_fields=settings.wrong_fields,
             links=links,
             nonlinks=nonlinks,
             progress=progress,

@@ -13,7 +13,13 @@ from bayeslink.engines.spark.choosing import is_spark
 from bayeslink.errors import NoColumnError, SettingsError
 from bayeslink.model.structure import DEPENDENT
 from bayeslink.pairs.source import PairSource
-from bayeslink.results.models import fields_from, id_as_learned, read_as_learned, read_model
+from bayeslink.results.models import (
+    fields_from,
+    id_as_learned,
+    read_as_learned,
+    read_model,
+    wrong_fields_from,
+)
 from bayeslink.settings import FOUND, Ids, LinkSettings
 from bayeslink.suggesting.columns import with_chosen, with_partner
 from bayeslink.suggesting.suggestion import find_ids, suggest
@@ -40,6 +46,8 @@ def with_fields(
             ids = id_as_learned(model, settings.id) if settings.id is FOUND else settings.id
             settings = replace(settings, id=ids, read=read_as_learned(model, settings.read))
         asked = fields_from(model, asked or (), settings.strength, settings.structure)
+        wrong = wrong_fields_from(model, asked, settings.strength)
+        settings = replace(settings, wrong_fields=wrong)
     if asked is not None or compared:
         return replace(settings, fields=asked), remarks
     progress("looking at the files")

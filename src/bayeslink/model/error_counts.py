@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.comparing.fields import Field
+from bayeslink.errors import SettingsError
 from bayeslink.model.weights import Priors
 from bayeslink.pairs.source import Floats, Ints
 from bayeslink.pairs.vectors import distinct_vectors
@@ -44,7 +45,10 @@ class ErrorPriors:
     covered: tuple[tuple[int, int, int], ...] = ()  # field, its level, the field covered by it
 
     @classmethod
-    def of(cls, fields: Sequence[Field], pairs: float = PRIOR_PAIRS) -> ErrorPriors:
+    def of(
+        cls, fields: Sequence[Field], wrong_fields: Sequence[Sequence[float]] | None = None
+    ) -> ErrorPriors:
+        """From the fields' priors; `wrong_fields` are links seen before, [missing][wrong]."""
         priors, n = Priors.of(fields), len(fields)
         right_from = np.array([f.n_levels - len(f.bands) for f in fields])
         right = np.arange(priors.used.shape[1]) >= right_from[:, None]
@@ -53,7 +57,8 @@ class ErrorPriors:
         for a in range(n + 1):
             e = np.arange(n - a + 1)
             law = np.array([comb(n - a, k) for k in e]) * wrong**e * (1 - wrong) ** (n - a - e)
-            alpha_h[a, : n - a + 1] = pairs * (law + 1 / len(e)) / 2
+            alpha_h[a, : n - a + 1] = PRIOR_PAIRS * (law + 1 / len(e)) / 2
+        alpha_h += _seen_before(wrong_fields, n)
         alpha_level = np.where(priors.used, _LEVELS * priors.alpha_m, 0.0)
         place = {f.name: j for j, f in enumerate(fields)}
         return cls(
@@ -155,6 +160,21 @@ class ErrorLaw:
         """Take back, in a table of bounds, what a field adds as missing where it is covered."""
         for first, level, second in self.priors.covered:
             table[first, level] -= table[second, 0]
+
+
+def _seen_before(wrong_fields: Sequence[Sequence[float]] | None, n: int) -> Floats:
+    """[missing, wrong]: links seen before, as far as there can be such of n fields."""
+    seen = np.zeros((n + 1, n + 1))
+    if wrong_fields is None:
+        return seen
+    if [len(row) for row in wrong_fields] != [*range(n + 1, 0, -1)]:
+        raise SettingsError(
+            f"wrong_fields is not of {n} fields: these take {n + 1} lists, the first of {n + 1} "
+            "numbers and each of one fewer. Give the fields that the model had, or leave it out."
+        )
+    for a, row in enumerate(wrong_fields):
+        seen[a, : len(row)] = row
+    return seen
 
 
 def log_symmetric(log_r: Floats, sets: NDArray[np.bool_]) -> Floats:

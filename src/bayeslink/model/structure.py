@@ -81,9 +81,14 @@ class Structure:
         """The paper's: fields are independent, among links and among the other pairs."""
         return cls(Priors.of(fields), all_counts)
 
-    def dependent(self, fields: Sequence[Field], tree: Tree) -> Structure:
+    def dependent(
+        self,
+        fields: Sequence[Field],
+        tree: Tree,
+        wrong_fields: Sequence[Sequence[float]] | None = None,
+    ) -> Structure:
         """The same with m by the number of wrong fields, and u as the tree has it."""
-        return replace(self, errors=ErrorPriors.of(fields), tree=tree)
+        return replace(self, errors=ErrorPriors.of(fields, wrong_fields), tree=tree)
 
     @property
     def name(self) -> str:

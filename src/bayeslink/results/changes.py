@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayeslink.data.id_pairs import SIDES, id_pairs
+from bayeslink.errors import InputError
 from bayeslink.judging.judgements import Pair
 from bayeslink.results.reading import read_links, read_summary
 
@@ -70,7 +71,11 @@ def _results(run: Run | str | Path) -> tuple[dict[Pair, None], dict[str, Any]]:
     """The links, in their order, and the summary."""
     if isinstance(run, str | Path):
         table, summary = read_links(Path(run)), read_summary(Path(run))
-    else:
+    elif hasattr(run, "summary") and hasattr(run, "table"):
         table, summary = run.table, run.summary()
+    else:
+        raise InputError(
+            f"{type(run).__name__} is no run. Give a `Run` or the directory of one, twice."
+        )
     ids = id_pairs(table, "links")
     return dict.fromkeys(zip(*(ids[side].to_pylist() for side in SIDES), strict=True)), summary

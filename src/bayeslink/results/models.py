@@ -19,8 +19,9 @@ from bayeslink.comparing.parsing import fields_from as made_from
 from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.records import DEFAULTS
 from bayeslink.errors import InputError, SettingsError
+from bayeslink.model.error_counts import ErrorPriors
 from bayeslink.model.structure import INDEPENDENT
-from bayeslink.pairs.source import Floats
+from bayeslink.pairs.source import Floats, Pairs
 from bayeslink.plain import plain
 from bayeslink.results.schema import NotAsWrittenError, either, listed, maybe, record, share, text
 from bayeslink.results.structure_data import structure_data
@@ -34,7 +35,11 @@ _FIXED = 1e9  # pairs that hold m and u where they are
 _BY_LEVEL = ("m_prior", "links_at_level", "m", "u")
 _ID = maybe(either(text, listed(maybe(text), 2)))
 _MODEL = record(
-    {"id": _ID, "missing": listed(listed(text), 2)},
+    {
+        "id": _ID,
+        "missing": listed(listed(text), 2),
+        **dict.fromkeys(("wrong_fields", "wrong_fields_before"), listed(listed(share))),
+    },
     fields=listed(
         record(
             settings=record({"compare": text, "name": text}, column=text),
@@ -52,7 +57,9 @@ def model_of(run: Run) -> dict[str, Any]:
     expected at each level. Not knowing the links for certain makes it a mixture of such, for which
     the one with the mean counts stands.
     """
-    counts, parameters, named = _expected_counts(run), run.parameters, run.settings.id
+    parameters, named = run.parameters, run.settings.id
+    linked, p = _expected_links(run)
+    counts = _expected_counts(run, linked, p)
     told = {f.name: f for f in run.settings.fields}
     fields = []
     for j, f in enumerate(run.pairs.fields):
@@ -73,6 +80,7 @@ def model_of(run: Run) -> dict[str, Any]:
         **({} if named is FOUND else {"id": plain(named)}),  # of pairs compared elsewhere
         "missing": [list(read.missing) for read in run.settings.read],
         "fields": fields,
+        **_wrong_fields(run, linked, p),
         "structure": structure_data(run.fit.structure, parameters, run.pairs.fields),
     }
 
@@ -115,17 +123,51 @@ def _pinned(asked: Field, settled: Field) -> dict[str, Any]:
     return settings
 
 
-def _expected_counts(run: Run) -> Floats:
-    """[field, level]: links expected there."""
+def _expected_links(run: Run) -> tuple[Pairs, Floats]:
+    """Pairs that may be links, and with which probability."""
     linked, p = run.fit.linked, np.ones(run.fit.n_links)
     if run.posterior is not None:
         known = run.posterior.blocks.known
         linked = run.posterior.blocks.candidates.with_more(known)
         p = np.append(run.posterior.probability, np.ones(len(known)))
+    return linked, p
+
+
+def _expected_counts(run: Run, linked: Pairs, p: Floats) -> Floats:
+    """[field, level]: links expected there."""
     width = max(f.n_levels for f in run.pairs.fields) + 1
     return np.array(
         [np.bincount(column, p, width) for column in linked.levels.T], np.float64
     ).reshape(len(run.pairs.fields), width)
+
+
+def _wrong_fields(run: Run, linked: Pairs, p: Floats) -> dict[str, list[list[float]]]:
+    """[missing][wrong]: links expected; and those that were the prior of the run."""
+    errors, n = ErrorPriors.of(run.pairs.fields), len(run.pairs.fields)
+    seen, wrong = errors.seen_and_wrong(linked.levels)
+    found = np.zeros((n + 1, n + 1))
+    np.add.at(found, ((~seen).sum(1), wrong.sum(1)), p)
+    told = {"wrong_fields": [found[a, : n - a + 1].tolist() for a in range(n + 1)]}
+    before = run.settings.wrong_fields
+    if before is not None and run.settings.structure != INDEPENDENT:
+        told["wrong_fields_before"] = plain(before)
+    return told
+
+
+def wrong_fields_from(
+    model: Mapping[str, Any], fields: Sequence[Field], strength: float
+) -> list[list[float]] | None:
+    """Links of a model, [missing][wrong]; None unless the fields are all of the model's."""
+    of_model = {e["settings"].get("name", e["settings"]["column"]) for e in model["fields"]}
+    if of_model != {f.name for f in fields} or "wrong_fields" not in model:
+        return None
+    if not 0 < strength < math.inf:
+        return None
+    before = model.get("wrong_fields_before") or [[0.0] * len(r) for r in model["wrong_fields"]]
+    return [
+        [x + strength * y for x, y in zip(*rows, strict=True)]
+        for rows in zip(before, model["wrong_fields"], strict=True)
+    ]
 
 
 def fields_from(
@@ -282,3 +324,7 @@ def _check(model: Any) -> None:
             empty = key in ("m", "u") and not sum(entry[key])
             if len(entry[key]) != len(entry["levels"]) or empty:
                 raise NotAsWrittenError(f"fields[{k}].{key}")
+    for key in ("wrong_fields", "wrong_fields_before"):
+        n = len(model["fields"])
+        if [len(row) for row in model.get(key, ())] not in ([], [*range(n + 1, 0, -1)]):
+            raise NotAsWrittenError(key)

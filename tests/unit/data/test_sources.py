@@ -349,3 +349,14 @@ def test_a_workbook_whose_names_were_said_is_read_again_with_all_columns(files, 
         book.active.append([*row.values(), 3])
     book.save(folder / "year.xlsx")
     assert found(folder / "year.xlsx", folder)
+
+
+@pytest.mark.parametrize(
+    ("begins", "said"),
+    [(b"BZh9", "bzip2"), (b"\xfd7zXZ\x00", "xz"), (b"\x28\xb5\x2f\xfd", "Zstandard")],
+)
+def test_a_compressed_file_is_not_told_to_be_badly_encoded(begins, said, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(begins + bytes(range(128, 256)))
+    with pytest.raises(bl.InputError, match=said):
+        read_records(path, id=None, columns=["x"])

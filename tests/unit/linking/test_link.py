@@ -273,3 +273,9 @@ def test_a_field_that_is_missing_everywhere_weighs_nothing(tmp_path, settings):
         assert (row["match_weight"] == 0.0) == (row["field"] != "gname")
     assert "never seen" in report(run, tmp_path / "r.html").read_text("utf-8")
     assert "zip, equal: never seen" in bl.plots.weights(run).svg()
+
+
+def test_a_stream_is_read_once_for_fields_and_for_links(files):
+    streams = [table.to_reader() for table in (files.a, files.b)]
+    found = bl.link(*streams, point=True)
+    assert found.links.equals(bl.link(files.a, files.b, point=True).links)

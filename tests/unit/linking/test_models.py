@@ -1,17 +1,21 @@
 """What a run learned, for the next one: model.json, priors of a chosen strength, new batches."""
 
+import gzip
 import json
 import math
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pytest
 from click.testing import CliRunner
 
 import bayeslink as bl
 from bayeslink.cli import main
+from bayeslink.model.error_counts import ErrorPriors
 from bayeslink.results.models import model_of
+from tests.data import ROOT
 
 FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("occup"), bl.date("dob")]
 FEW = {"draws": 100, "tune": 50, "chains": 2}
@@ -51,6 +55,55 @@ def test_a_model_holds_the_expected_counts_of_links(run, tmp_path):
         assert again.n_links > 200
 
 
+def learned_of(run):
+    """[missing, wrong]: links that the prior of wrong fields is worth beyond its own."""
+    plain = ErrorPriors.of(run.pairs.fields).alpha_h
+    return run.fit.structure.errors.alpha_h - plain
+
+
+def test_a_model_hands_on_how_many_fields_are_wrong(parts, run, tmp_path):
+    post = run.posterior
+    seen, wrong = run.fit.structure.errors.seen_and_wrong(post.blocks.candidates.levels)
+    counts = np.zeros((5, 5))
+    np.add.at(counts, ((~seen).sum(1), wrong.sum(1)), post.probability)
+    batch = bl.update(run, parts[2], strength=0.5, **FEW)
+    np.testing.assert_allclose(learned_of(batch), counts / 2, atol=1e-9)
+    batch.save(tmp_path / "batch", keep_inputs=True)
+    again = bl.relink(tmp_path / "batch")  # from link.toml alone
+    assert again.table.equals(batch.table)
+    np.testing.assert_array_equal(learned_of(again), learned_of(batch))
+    third = bl.link(*parts[:2], model=tmp_path / "batch", point=True)  # and what was before it
+    assert (learned_of(third) >= learned_of(batch)).all()
+    assert learned_of(third).sum() > learned_of(batch).sum()
+    fewer = bl.link(*parts[:2], FIELDS[:3], model=run, point=True)  # it says nothing of three
+    assert not learned_of(fewer).any()
+
+
+def test_wrong_fields_of_other_fields_are_refused(parts):
+    for given in ([[1.0]], [[-1.0, 2.0]], "many", [1, 2]):
+        with pytest.raises(bl.SettingsError, match="wrong_fields"):
+            bl.link(*parts[:2], FIELDS, wrong_fields=given, point=True)
+
+
+def rows_of(name):
+    with gzip.open(ROOT / "truth" / "fodors_zagats" / f"{name}.csv.gz") as file:
+        return pa.csv.read_csv(file)
+
+
+@pytest.mark.skipif(
+    not (ROOT / "truth" / "fodors_zagats").is_dir(), reason="no truth: set BAYESLINK_DATA"
+)
+def test_a_batch_with_nobody_of_a_gets_hardly_a_link():
+    """Restaurants that January linked, under other ids: an interval of 26 to 38 of 49 before."""
+    a, b, truth = map(rows_of, ("a", "b", "truth"))
+    january = bl.link(a, b, **FEW)
+    again = b.filter(pc.is_in(b["id"], truth["id_b"])).slice(0, 50)
+    again = again.set_column(0, "id", pa.array([f"C{k}" for k in range(len(again))]))
+    february = bl.update(january, again, **FEW)
+    assert february.n_links <= 2  # A has look-alikes of some
+    assert february.posterior.interval()[1] <= 5
+
+
 def test_strength_is_a_share_of_the_links(parts, run):
     half = bl.link(parts[0], parts[2], FIELDS, model=run, strength=0.5, point=True)
     none = bl.link(parts[0], parts[2], FIELDS, model=run, strength=0, point=True)
@@ -87,6 +140,9 @@ def test_a_model_of_other_fields_is_refused(parts, run):
 
 def test_a_damaged_model_is_refused(parts, run):
     whole = json.dumps(model_of(run), default=np.generic.item)
+    assert "wrong_fields" in json.loads(whole)
+    with pytest.raises(bl.InputError, match="wrong_fields"):
+        bl.link(*parts[:2], model={**json.loads(whole), "wrong_fields": [[1.0]]})
     for key, value in (("settings", 3), ("settings", {}), ("m", [1]), ("u", "x"), ("levels", None),
                        ("m", [0, 0, 0, 0]), ("links_at_level", [-1] * 4)):  # fmt: skip
         damaged = json.loads(whole)

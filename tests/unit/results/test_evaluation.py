@@ -193,3 +193,11 @@ def test_files_run_directories_and_runs_are_taken_as_they_are(tmp_path):
     assert bl.evaluate(run, files.truth, candidates=run.candidates()).pairs_completeness > 0
     with pytest.raises(InputError, match="input \\(truth\\)"):
         bl.evaluate(run, tmp_path / "nope.csv")
+
+
+@pytest.mark.parametrize("nothing", [None, 7])
+def test_what_holds_no_pairs_is_told(nothing):
+    with pytest.raises(InputError, match="truth must be a table or rows"):
+        evaluate(LINKS, nothing)
+    with pytest.raises(InputError, match="is no run"):
+        bl.changes(nothing, nothing)
