@@ -352,6 +352,7 @@ def run_checks(folder, *checks):
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name",
     [name if name in QUICK else pytest.param(name, marks=pytest.mark.verify) for name in BUGS],
@@ -364,6 +365,7 @@ def test_a_bug_is_caught(name, tmp_path):
     assert "AssertionError" in output, output[-3000:]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "names", [QUICK, pytest.param(tuple(BUGS), marks=pytest.mark.verify)], ids=["quick", "all"]
 )
