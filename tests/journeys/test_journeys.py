@@ -17,7 +17,6 @@ from bayeslink.judging.labels import export_labels
 from bayeslink.review.queues import Desk
 from tests.journeys.kinds import COMMANDS, KINDS, RefusedError, call, told, write_labels
 
-
 # Kinds that `make test` runs: draws beyond the candidates, defaults, the least, and other inputs.
 SHORT = {"weak fields", "fields left out", "one record each", "labels given", "point", "pandas"}
 
