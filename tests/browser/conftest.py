@@ -7,7 +7,7 @@ import pytest
 
 import bayeslink as bl
 from tests.debian import install, lacking
-from tests.unit.test_review import FIELDS, Server, copied
+from tests.served import FIELDS, Server, copied
 
 
 def chromium():

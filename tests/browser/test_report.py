@@ -8,7 +8,7 @@ import pytest
 import bayeslink as bl
 from bayeslink.report.page import report
 from tests.browser.accessible import barriers
-from tests.unit.test_report import HOSTILE
+from tests.unit.report.test_page import HOSTILE
 
 CHARTS = [
     "weights", "path", "blocks", "links", "probabilities", "calibration", "trace", "waterfall",

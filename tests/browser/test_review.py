@@ -17,7 +17,7 @@ import bayeslink as bl
 from bayeslink.review.case_view import evidence, in_order
 from bayeslink.review.material import open_run
 from tests.browser.reviewing import Visit, stored
-from tests.unit.test_report import HOSTILE
+from tests.unit.report.test_page import HOSTILE
 
 
 @pytest.mark.short

@@ -68,8 +68,8 @@ def test_the_bill_of_materials_names_what_is_needed_and_says_when_it_cannot_chec
     assert "Could not ask" in done.stdout
     made = json.loads((tmp_path / "sbom.json").read_text())
     names = {part["name"] for part in made["components"]}
-    assert {"bayeslink", "numpy", "click", "filelock"} <= names
-    assert not {"pytest", "starlette"} & names
+    assert {"bayeslink", "numpy", "click"} <= names
+    assert "pytest" not in names
 
 
 def test_every_pin_has_its_hashes_and_no_host_is_named(tmp_path, monkeypatch, capsys):

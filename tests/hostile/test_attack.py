@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from bayeslink.cli import main
-from tests import attack
+from tests.hostile import attack
 
 
 @pytest.fixture
