@@ -163,7 +163,6 @@ def test_compiled_code_follows_the_functions_it_calls_in_other_files(package):
 
 
 def test_what_another_process_compiles_is_as_if_compiled_here(package):
-    """Also what it calls, which that process makes no machine code of."""
     code = "from bayeslink.kernels import compile_here; compile_here(['caller'])"
     environment = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     environment.pop("NUMBA_CACHE_DIR", None)
