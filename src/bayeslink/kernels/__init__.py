@@ -37,25 +37,13 @@ def _digest(*parts: bytes) -> str:
 
 _HERE = Path(__file__).parent
 SOURCES = _digest(*(path.read_bytes() for path in sorted(_HERE.glob("*.py"))))
-MODULES = (
-    "texts",
-    "distances",
-    "table_entries",
-    "pair_counts",
-    "search",
-    "patterns",
-    "assignment",
-    "matchings",
-    "components",
-    "error_counts",
-    "sampling",
-)
 # What other processes compile, in the order in which a linkage needs it. It needs `sampling` last,
 # which alone takes a third of the time.
 _GROUPS = (
     ("texts", "distances", "table_entries", "pair_counts", "search", "patterns", "components"),
     ("assignment", "error_counts", "matchings", "sampling"),
 )
+MODULES = tuple(name for group in _GROUPS for name in group)
 _CALLBACK = "_raw_object_cache"  # how the names of functions begin that LLVM calls
 _LOCK = Lock()
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
