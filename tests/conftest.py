@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-LONG = {"browser", "paper", "spark", "statistical"}  # folders
+LONG = {"browser", "paper", "program", "spark", "statistical"}  # folders
 
 
 def pytest_collection_modifyitems(items):
