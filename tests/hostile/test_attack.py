@@ -72,6 +72,7 @@ def test_50_utf_16_without_a_byte_order_mark(files, tmp_path):
     assert done.exit_code == 0, done.output
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.name == "nt", reason="a POSIX shell")
 @pytest.mark.parametrize(
     ("redirected", "code"),

@@ -282,6 +282,7 @@ def test_a_port_in_use_says_so(server):
     assert f"cannot listen on port {server.port}" in done.stderr
 
 
+@pytest.mark.full
 def test_linking_again_takes_the_judgements_in(made, tmp_path):
     run = copied(made, tmp_path)
     server = Server(run)
