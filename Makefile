@@ -6,13 +6,16 @@ BASE   := $(VENV)/.base
 DEV    := $(VENV)/.dev
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: demo test lint docs release verify bench experiments sbom clean
+.PHONY: demo test test-all lint docs release verify bench experiments sbom clean
 
 demo: $(BASE)
 	$(BIN)/bayeslink demo
 
 test: lint
-	$(BIN)/pytest -n 2 -m "not verify"
+	$(BIN)/pytest -n 2 -m "not full and not verify" --durations 10
+
+test-all: $(DEV)
+	$(BIN)/pytest -n 2 -m "full and not verify" --durations 10
 
 lint: $(DEV)
 	$(BIN)/ruff check .
@@ -49,7 +52,7 @@ $(BIN)/python:
 # Numba first: kernels are compiled while pip unpacks the rest.
 $(BASE): pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) numba
-	PYTHONPATH="$(CURDIR)/src" $(BIN)/python -m bayeslink.kernels & $(PIP) -e . && wait
+	PYTHONPATH="$(CURDIR)/src" $(BIN)/python -m bayeslink.kernels & $(PIP) -e '.[review]' && wait
 	@touch $@
 
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python

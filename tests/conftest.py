@@ -2,8 +2,18 @@
 
 import signal
 import threading
+from pathlib import Path
 
 import pytest
+
+LONG = {"browser", "paper", "program", "spark", "statistical"}  # folders
+
+
+def pytest_collection_modifyitems(items):
+    """`make test` runs the tests marked `short` of a long folder; `make test-all` the others."""
+    for item in items:
+        if Path(item.path).parent.name in LONG and not item.get_closest_marker("short"):
+            item.add_marker("full")
 
 
 @pytest.fixture(scope="session", autouse=True)

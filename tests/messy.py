@@ -6,7 +6,7 @@ import datetime as dt
 import numpy as np
 
 import bayeslink as bl
-from bayeslink.simulation.nicknames import NICKNAMES
+from bayeslink.simulation.mistakes import NICKNAMES
 
 A_COLUMNS = (
     "Person ID",

@@ -1,12 +1,13 @@
 """A real Chromium for the tests of what people see."""
 
 import shutil
+from importlib.util import find_spec
 
 import pytest
 
 import bayeslink as bl
-from tests.debian import install
-from tests.unit.test_review import FIELDS, Server, copied
+from tests.debian import install, lacking
+from tests.served import FIELDS, Server, copied
 
 
 def chromium():
@@ -21,10 +22,13 @@ def chromium():
 
 @pytest.fixture(scope="module")  # not longer: its event loop would be in the way of others
 def browser():
-    sync_api = pytest.importorskip("playwright.sync_api")
+    if find_spec("playwright") is None:
+        lacking("Playwright is not installed: bayeslink[dev]")
     path = chromium()
     if path is None:
-        pytest.skip("no Chromium here, and apt-get could not install it")
+        lacking("no Chromium here, and apt-get could not install it")
+    from playwright import sync_api
+
     with sync_api.sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield started

@@ -8,9 +8,7 @@ import pytest
 import bayeslink as bl
 from bayeslink.report.page import report
 from tests.browser.accessible import barriers
-from tests.unit.test_report import HOSTILE
-
-pytest.importorskip("playwright.sync_api")
+from tests.unit.report.test_page import HOSTILE
 
 CHARTS = [
     "weights", "path", "blocks", "links", "probabilities", "calibration", "trace", "waterfall",
@@ -52,7 +50,7 @@ def made(tmp_path_factory):
     return report(run, folder / "report.html", truth=files.truth)
 
 
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.short), 400])
 def test_the_report_opens_quietly_and_every_chart_answers(browser, made, width):
     visit = Visit(browser, made, viewport={"width": width, "height": 900})
     page = visit.page

@@ -17,11 +17,10 @@ import bayeslink as bl
 from bayeslink.review.case_view import evidence, in_order
 from bayeslink.review.material import open_run
 from tests.browser.reviewing import Visit, stored
-from tests.unit.test_report import HOSTILE
-
-pytest.importorskip("playwright.sync_api")
+from tests.unit.report.test_page import HOSTILE
 
 
+@pytest.mark.short
 def test_ten_cases_by_keyboard_and_a_server_that_is_killed(browser, run, serve):
     material = open_run(run)
     server = serve()

@@ -6,8 +6,6 @@ from bayeslink.results.audit_sample import draw_sample
 from tests.browser.accessible import barriers
 from tests.browser.reviewing import Visit, stored
 
-pytest.importorskip("playwright.sync_api")
-
 
 def several(visit):
     """Go to a case of several pairs of one record."""

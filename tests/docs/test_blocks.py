@@ -16,7 +16,11 @@ NOT_RUN = {
 
 
 @pytest.mark.filterwarnings("ignore")  # of other tools
-@pytest.mark.parametrize("page", pages(), ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=() if p.parent == ROOT else pytest.mark.full) for p in pages()],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
 def test_a_page_prints_what_it_says(page, tmp_path):
     for output in run_page(page.read_text("utf-8"), tmp_path):
         assert output.right, f"shown:\n{output.shown}\nprinted:\n{output.printed}"

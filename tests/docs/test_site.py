@@ -15,6 +15,8 @@ import pytest
 from tests.browser.conftest import browser  # noqa: F401
 from tests.docs.blocks import ROOT
 
+pytestmark = pytest.mark.full  # the site is built
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):

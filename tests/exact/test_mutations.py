@@ -1,16 +1,18 @@
 """Deliberate bugs, each put into a copy of the package, each caught by the check named with it.
 
 A check that passes on the right code says little until it has been seen to fail on the wrong one.
-Bugs are replacements of source text that must occur exactly once in the package, in whichever
-module: when the source has changed so that it does not, the gate says so instead of testing
-nothing.
+A bug names a function, in whichever module that is, and a piece of its code that must be there
+once, in whatever layout. Where the code has changed so that it is not,
+`test_every_bug_can_be_planted` says so.
 """
 
+import ast
 import os
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,214 +42,214 @@ TABLE_1 = "tests/paper/test_table1.py::test_penalized_column_from_the_printed_co
 @dataclass(frozen=True)
 class Bug:
     check: str
-    replacements: tuple[tuple[str, str], ...]
+    function: str
+    edits: tuple[tuple[str, str], ...]  # right code, wrong code; `...` is any body
 
 
-def bug(check, *texts):
-    return Bug(check, tuple(zip(texts[::2], texts[1::2], strict=True)))
+def bug(check, function, *texts):
+    return Bug(check, function, tuple(zip(texts[::2], texts[1::2], strict=True)))
 
 
 BUGS = {
     # --- the prior on C
     "prior with the wrong sign": bug(
         POSTERIOR + "[penalty-False-250]",
-        "np.clip(-np.diff(log_prior),", "np.clip(np.diff(log_prior),",
+        "_prior_table", "-np.diff(log_prior)", "np.diff(log_prior)",
     ),
     "overlap prior over A × B, not the pairs in scope": bug(
         POSTERIOR + "[overlap-True-250]",
-        "log_matchings = MatchingCounts(scope)",
-        "log_matchings = MatchingCounts("
+        "Overlap.on", "MatchingCounts(scope)",
+        "MatchingCounts("
         "Scope(scope.sizes_a.sum(keepdims=True), scope.sizes_b.sum(keepdims=True)))",
     ),
     "known links not among the number of links": bug(
         POSTERIOR + "[overlap-False-250]",
-        "int(linked.sum()) + layout.n_known", "int(linked.sum())",
+        "_Chain.__init__", "int(linked.sum()) + layout.n_known", "int(linked.sum())",
     ),
     "cost of the wrong link: single pair": bug(
         SINGLE,
-        "total = weight + step_cost[n_links]", "total = weight + step_cost[n_links + 1]",
+        "sweep_singles", "weight + step_cost[n_links]", "weight + step_cost[n_links + 1]",
     ),
     "cost of the wrong link: joint draw": bug(
         JOINT,
-        "weight /= step_cost[n_rest + set_size[s] - 1]",
+        "joint_weights", "weight /= step_cost[n_rest + set_size[s] - 1]",
         "weight /= step_cost[n_rest + set_size[s]]",
     ),
     "cost of the wrong link: row": bug(
-        ROW, "step_cost[n_rest]\n", "step_cost[n_rest + 1]\n",
+        ROW,
+        "row_chances", "step_cost[n_rest]", "step_cost[n_rest + 1]",
     ),
     "cost of the wrong link: balanced move": bug(
         BALANCED,
-        "np.sqrt(step_cost[n_links - 1])", "np.sqrt(step_cost[n_links])",
+        "row_weights", "np.sqrt(step_cost[n_links - 1])", "np.sqrt(step_cost[n_links])",
     ),
     # --- moves
     "no Hastings correction": bug(
-        BALANCED, "if accept * there < here:", "if accept < 2.0:",
+        BALANCED,
+        "balanced_move", "accept * there < here", "accept < 2.0",
     ),
     "moves redrawn until one adds or drops a link": bug(
         SWEEPS,
-        "    for _ in range((high - low + 3) // 4):\n",
-        "    before = n_links\n    while n_links == before:\n",
+        "make_moves", "for _ in range((high - low + 3) // 4): ...",
+        "before = n_links\nwhile n_links == before: ...",
     ),
     "number of links not restored after a rejection": bug(
         BALANCED,
-        "    make_move(undo, row_start, edge_row, edge_column, of_row, of_column)\n"
-        "    return n_links\n",
-        "    make_move(undo, row_start, edge_row, edge_column, of_row, of_column)\n"
-        "    return n_links + change\n",
+        "balanced_move",
+        "make_move(undo, row_start, edge_row, edge_column, of_row, of_column)",
+        "make_move(undo, row_start, edge_row, edge_column, of_row, of_column)\n"
+        "n_links += change",
     ),
     "switch not undone after a rejection": bug(
-        BALANCED, "        undo = current\n", "        undo = e\n",
+        BALANCED,
+        "balanced_move", "undo = current", "undo = e",
     ),
     "wrong row of the way back": bug(
-        BALANCED, "back = edge_row[other]", "back = row",
+        BALANCED,
+        "make_move", "back = edge_row[other]", "back = row",
     ),
     "double switch leaves half of the left-over pair": bug(
         UNDONE,
-        "            of_column[edge_column[current]] = left\n", "",
+        "make_move", "of_column[edge_column[current]] = left", "pass",
     ),
     "double switch weighted without the left-over pair": bug(
         BALANCED,
-        "weight *= root[edge_pattern[left]] / before", "weight /= before",
+        "row_weights", "weight *= root[edge_pattern[left]] / before", "weight /= before",
     ),
     "row barred from the column it has": bug(
         POSTERIOR + "[penalty-False-1]",
-        "        of_column[edge_column[e]] = -1\n        n_links -= 1\n",
-        "        n_links -= 1\n",
-        "    so_far = 1.0\n",
-        "    so_far = 1.0\n    if e >= 0:\n        of_column[edge_column[e]] = -1\n",
+        "draw_row", "of_column[edge_column[e]] = -1", "pass",
+        "so_far = 1.0", "so_far = 1.0\nif e >= 0:\n    of_column[edge_column[e]] = -1",
     ),
     "two links of one record in a listed matching": bug(
-        LISTED, " and used_columns[s] & column == 0:", ":",
+        LISTED,
+        "fill_matchings", "used_rows[s] & row == 0 and used_columns[s] & column == 0",
+        "used_rows[s] & row == 0",
     ),
     # --- m and u
     "u from the candidate pairs only": bug(
         POSTERIOR + "[penalty-False-250]",
-        "all_counts = at_least(counts, sum(of_listed[1:], of_listed[0]))",
-        "all_counts = sum(of_listed[1:], of_listed[0])",
+        "_model", "at_least(counts, sum(of_listed[1:], of_listed[0]))",
+        "sum(of_listed[1:], of_listed[0])",
     ),
     # Where all blocks are drawn jointly this one leaves both marginals right, of C and of m and u:
     # C and the m and u of every other sweep form a correct chain of their own.
     "m and u from the links of the sweep before": bug(
         SWEEPS,
-        "    counts = np.empty(n_patterns, np.int64)\n",
-        "    counts = known.copy()\n"
-        "    for e in range(len(links.linked)):\n"
-        "        counts[graph.edge_pattern[e]] += links.linked[e]\n",
-        "        n_links = sweep_blocks(\n",
-        "        stale = counts.copy()\n        n_links = sweep_blocks(\n",
-        "draw_parameters(model, vectors, counts, room, key, rng, state)\n        if",
-        "draw_parameters(model, vectors, stale, room, key, rng, state)\n        if",
+        "run_sweeps", "counts = np.empty(n_patterns, np.int64)",
+        "counts = known.copy()\n"
+        "for e in range(len(links.linked)):\n"
+        "    counts[graph.edge_pattern[e]] += links.linked[e]",
+        "weigh(model, vectors, state, room, odds, root)",
+        "weigh(model, vectors, state, room, odds, root)\nstale = counts.copy()",
+        "draw_parameters(model, vectors, counts, room, key, rng, state)",
+        "draw_parameters(model, vectors, stale, room, key, rng, state)",
     ),
     "α − 1 in the draws of m": bug(
         POSTERIOR + "[penalty-False-250]",
-        "model.alpha_m[j, h] + levels[j, h]\n",
-        "max(model.alpha_m[j, h] - 1.0, 0.01) + levels[j, h]\n",
+        "draw_parameters", "model.alpha_m[j, h]", "max(model.alpha_m[j, h] - 1.0, 0.01)",
     ),
     "α instead of α − 1 in the penalized likelihood": bug(
         TABLE_1,
-        "np.maximum(self.alpha_m - 1, MIN", "np.maximum(self.alpha_m, MIN",
+        "Priors.pseudo_m", "self.alpha_m - 1", "self.alpha_m",
     ),
     "known links not among the counts": bug(
         POSTERIOR + "[penalty-False-250]",
-        "counts[g] = known[g]", "counts[g] = 0",
+        "count_links", "known[g]", "0",
     ),
     "missing counted as disagreement": bug(
         POSTERIOR + "[penalty-False-250]",
-        "levels[j, vectors.levels[g, j]] += counts[g]",
-        "levels[j, max(1, vectors.levels[g, j])] += counts[g]",
+        "draw_parameters", "vectors.levels[g, j]", "max(1, vectors.levels[g, j])",
     ),
     "missing weighted as disagreement": bug(
         POSTERIOR + "[penalty-False-250]",
-        "of_level[j, vectors.levels[g, j]]", "of_level[j, max(1, vectors.levels[g, j])]",
+        "weigh", "vectors.levels[g, j]", "max(1, vectors.levels[g, j])",
     ),
     # --- links of pairs that no sweep visits
     "births weighed by the links there are, not one more": bug(
         ALL_PAIRS + "[some-independent-overlap]",
-        "not accept * (n + 1) * step_cost[n_links] < total",
-        "not accept * n * step_cost[n_links] < total",
+        "move_low", "accept * (n + 1)", "accept * n",
     ),
     "deaths at the cost of one more link": bug(
         ALL_PAIRS + "[low-independent-overlap]",
-        "uniform(rng) * total < n * step_cost[n_links - 1]",
-        "uniform(rng) * total < n * step_cost[n_links]",
+        "move_low", "n * step_cost[n_links - 1]", "n * step_cost[n_links]",
     ),
     "candidates of a taken record are not barred": bug(
         ALL_PAIRS + "[some-independent-penalty]",
-        "            edge_pattern[records.edges[k]] = BARRED\n", "            pass\n",
+        "hold", "edge_pattern[records.edges[k]] = BARRED", "pass",
     ),
     "records in a swept link taken for free": bug(
         ALL_PAIRS + "[some-independent-penalty]",
-        "            if linked[edges[k]]:\n                return False\n",
-        "            pass\n",
+        "both_free", "linked[edges[k]]", "False",
     ),
     "pairs freed though the other end is taken": bug(
         ALL_PAIRS + "[some-independent-penalty]",
-        "if not (records.taken[records.ends[e, 0]] or records.taken[records.ends[e, 1]]):",
-        "if True:",
+        "let_go", "records.taken[records.ends[e, 0]] or records.taken[records.ends[e, 1]]",
+        "False",
     ),
     "proposals taken for uniform": bug(
         ALL_PAIRS + "[none-independent-penalty]",
-        "(1.0 if field == ANY else levels[:, field] == level)", "1.0",
+        "FarPairs._q", "1.0 if field == ANY else levels[:, field] == level", "1.0",
     ),
     "listed pairs proposed as far ones too": bug(
         ALL_PAIRS + "[few-independent-penalty]",
-        "return ~(listed | self._known_a", "return ~(self._known_a",
+        "FarPairs._open", "listed | self._known_a[drawn.a]", "self._known_a[drawn.a]",
     ),
     "links elsewhere do not inform m and u": bug(
         ALL_PAIRS + "[low-independent-penalty]",
-        "        counts[links_low.links[k, 2]] += 1\n",
-        "        counts[links_low.links[k, 2]] += 0\n",
+        "count_links", "counts[links_low.links[k, 2]] += 1", "pass",
     ),
     # --- which fields are wrong, and which go together
     "which fields are wrong not normalised": bug(
         ALL_PAIRS + "[all-dependent-penalty]",
-        "w = state.log_h[vectors.n_missing[g], e] - constants[vectors.seen_set[g], e]",
-        "w = state.log_h[vectors.n_missing[g], e]",
+        "weigh", "constants[vectors.seen_set[g], e]", "0.0",
     ),
     "h not by the number of fields missing": bug(
         ALL_PAIRS + "[all-dependent-penalty]",
-        "shape_h[vectors.n_missing[g], vectors.n_wrong[g]] += counts[g]",
-        "shape_h[0, vectors.n_wrong[g]] += counts[g]",
+        "draw_error_law", "vectors.n_missing[g]", "0",
     ),
     "steps in log r always taken": bug(
         ALL_PAIRS + "[all-dependent-overlap]",
-        "if not np.log(1.0 - uniform(rng)) < after - before:", "if uniform(rng) < -1.0:",
+        "draw_error_law", "not np.log(1.0 - uniform(rng)) < after - before",
+        "uniform(rng) < -1.0",
     ),
     "tree left out of the weights": bug(
         ALL_PAIRS + "[all-dependent-penalty]",
-        "            w -= vectors.fixed_log_u[g]\n", "",
+        "weigh", "w -= vectors.fixed_log_u[g]", "pass",
     ),
     "u of dependent fields counted twice": bug(
         ALL_PAIRS + "[all-dependent-penalty]",
-        "            if model.free[j]:\n                of_level",
-        "            if True:\n                of_level",
+        "weigh_levels", "model.free[j]", "True",
     ),
     # --- probabilities
     "expectations not normalised: joint draw": bug(
         POSTERIOR + "[penalty-False-250]",
-        "share = 0.0, 1.0 / total", "share = 0.0, 1.0",
+        "edge_chances", "1.0 / total", "1.0",
     ),
     "expectations not normalised: row": bug(
         POSTERIOR + "[penalty-False-1]",
-        "expected[e] = weights[e - first] / total", "expected[e] = weights[e - first]",
+        "draw_row", "weights[e - first] / total", "weights[e - first]",
     ),
     # --- random numbers
     "chains share their streams": bug(
-        STREAMS, "np.uint64(chain) *", "np.uint64(0) *",
+        STREAMS,
+        "start_stream", "np.uint64(chain)", "np.uint64(0)",
     ),
     "sweeps share their streams": bug(
-        STREAMS, "np.uint64(sweep) *", "np.uint64(0) *",
+        STREAMS,
+        "start_stream", "np.uint64(sweep)", "np.uint64(0)",
     ),
     "blocks share their streams": bug(
-        STREAMS, "np.uint64(block) *", "np.uint64(0) *",
+        STREAMS,
+        "start_stream", "np.uint64(block)", "np.uint64(0)",
     ),
     "large blocks have the streams of listed ones": bug(
         SWEEPS,
-        "start_stream(rng, key[0], key[1], key[2], 1 + n_joint + k)",
-        "start_stream(rng, key[0], key[1], key[2], 1 + k + 0 * n_joint)",
+        "sweep_blocks", "1 + n_joint + k", "1 + k",
     ),
     "gamma numbers of small shape without their boost": bug(
-        GAMMA, "return np.log(d * v) + boost", "return np.log(d * v)",
+        GAMMA,
+        "log_gamma_variate", "np.log(d * v) + boost", "np.log(d * v)",
     ),
 }  # fmt: skip
 QUICK = (
@@ -273,13 +275,64 @@ def copy_package(folder):
     return package
 
 
-def plant(package, bug):
-    """Put a bug in wherever its text is: it may move to another module, but must be there once."""
-    for right, wrong in bug.replacements:
-        found = [path for path in package.rglob("*.py") if right in path.read_text("utf-8")]
-        times = sum(path.read_text("utf-8").count(right) for path in found)
-        assert times == 1, f"{times} times in the package: {right!r}"
-        found[0].write_text(found[0].read_text("utf-8").replace(right, wrong), "utf-8")
+class Replacement(ast.NodeTransformer):
+    """Puts wrong code in place of the right, however that is laid out; counts how often."""
+
+    def __init__(self, right, wrong):
+        (self.right,), self.wrong = ast.parse(right).body, ast.parse(wrong).body
+        if len(self.wrong) == 1 and all(isinstance(s, ast.Expr) for s in (self.right, *self.wrong)):
+            self.right, self.wrong = self.right.value, self.wrong[0].value  # part of a statement
+        self.times = 0
+
+    def visit(self, node):
+        if not self.is_right(node):
+            return self.generic_visit(node)
+        self.times += 1
+        for statement in self.wrong if isinstance(self.wrong, list) else ():
+            if is_any_body(statement):
+                statement.body = node.body
+        return self.wrong
+
+    def is_right(self, node):
+        if type(node) is not type(self.right):
+            return False
+        code, right = (ast.unparse(n).splitlines() for n in (node, self.right))
+        return code[:1] == right[:1] if is_any_body(self.right) else code == right
+
+
+def is_any_body(node):
+    return ast.unparse(node).endswith(":\n    ...")
+
+
+def functions(node, name=""):
+    """The functions of a module or class, with their names: `function` or `Class.function`."""
+    for inner in ast.iter_child_nodes(node):
+        if isinstance(inner, ast.FunctionDef | ast.ClassDef):
+            yield name + inner.name, inner
+            yield from functions(inner, f"{name}{inner.name}.")
+
+
+@cache
+def named():
+    """Each function's name, and the modules that have it."""
+    found = {}
+    for path in SOURCE.rglob("*.py"):
+        for name, _ in functions(ast.parse(path.read_text("utf-8"))):
+            found.setdefault(name, []).append(path)
+    return found
+
+
+def planted(bug):
+    """The module with a bug, and its wrong source. Its function may move to another module."""
+    places = named().get(bug.function, [])
+    assert len(places) == 1, f"{len(places)} functions of the name {bug.function}"
+    tree = ast.parse(places[0].read_text("utf-8"))
+    node = dict(functions(tree))[bug.function]
+    for right, wrong in bug.edits:
+        replacement = Replacement(right, wrong)
+        replacement.visit(node)
+        assert replacement.times == 1, f"{replacement.times} times in {bug.function}: {right}"
+    return places[0].relative_to(SOURCE), ast.unparse(ast.fix_missing_locations(tree))
 
 
 def run_checks(folder, *checks):
@@ -299,17 +352,20 @@ def run_checks(folder, *checks):
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name",
     [name if name in QUICK else pytest.param(name, marks=pytest.mark.verify) for name in BUGS],
 )
 def test_a_bug_is_caught(name, tmp_path):
-    plant(copy_package(tmp_path), BUGS[name])
+    module, wrong = planted(BUGS[name])
+    (copy_package(tmp_path) / module).write_text(wrong, "utf-8")
     code, output = run_checks(tmp_path, BUGS[name].check)
     assert code == pytest.ExitCode.TESTS_FAILED, output[-3000:]
     assert "AssertionError" in output, output[-3000:]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "names", [QUICK, pytest.param(tuple(BUGS), marks=pytest.mark.verify)], ids=["quick", "all"]
 )
@@ -319,8 +375,6 @@ def test_the_copy_without_a_bug_passes(names, tmp_path):
     assert code == pytest.ExitCode.OK, output[-3000:]
 
 
-def test_every_bug_can_be_planted(tmp_path):
-    """The texts to replace are still in the source, each once."""
-    for number, bug in enumerate(BUGS.values()):
-        (folder := tmp_path / str(number)).mkdir()
-        plant(copy_package(folder), bug)
+@pytest.mark.parametrize("name", BUGS)
+def test_every_bug_can_be_planted(name):
+    planted(BUGS[name])

@@ -17,6 +17,9 @@ from bayeslink.judging.labels import export_labels
 from bayeslink.review.queues import Desk
 from tests.journeys.kinds import COMMANDS, KINDS, RefusedError, call, told, write_labels
 
+# Kinds that `make test` runs: draws beyond the candidates, defaults, the least, and other inputs.
+SHORT = {"weak fields", "fields left out", "one record each", "labels given", "point", "pandas"}
+
 
 def strict(text):
     """JSON as others read it, too: without NaN."""
@@ -223,7 +226,9 @@ def repeat(journey):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind in SHORT else pytest.mark.full) for kind in KINDS]
+)
 def test_journey(kind, command, journey):
     words = KINDS[kind].refused.get(command)
     if words is None:

@@ -9,6 +9,8 @@ from bayeslink.model.weights import Priors, posterior_mode
 from bayeslink.pairs.source import Patterns, Scope, count_levels
 from tests.data import CENSUS, census_fields, needs_census
 
+pytestmark = pytest.mark.short
+
 # last, sex, edu agree; pairs; EM weight; penalized weight at theta = 2
 TABLE = np.array(
     [

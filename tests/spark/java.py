@@ -3,10 +3,9 @@
 import os
 import shutil
 import sys
+from importlib.util import find_spec
 
-import pytest
-
-from tests.debian import install
+from tests.debian import install, lacking
 
 QUIET = {
     "spark.ui.enabled": "false",
@@ -28,9 +27,10 @@ def java():
 
 def spark_session(master, **settings):
     """A session, or a skipped test with the reason."""
-    pytest.importorskip("pyspark", reason="PySpark is not installed: bayeslink[spark]")
+    if find_spec("pyspark") is None:
+        lacking("PySpark is not installed: bayeslink[spark]")
     if java() is None:
-        pytest.skip("no Java here, and apt-get could not install Debian's openjdk-17-jre-headless")
+        lacking("no Java here, and apt-get could not install Debian's openjdk-17-jre-headless")
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -146,6 +146,7 @@ def test_a_worker_that_dies_is_told_of_and_the_next_try_has_all_answers_in_order
     assert list(cluster.run(work, [(k,) for k in range(7)], 1.0)) == [(k, k) for k in range(7)]
 
 
+@pytest.mark.short
 def test_errors_of_ours_come_back_as_they_are(spark):
     def work(number):
         raise TooManyPairsError("too many pairs")
@@ -168,6 +169,7 @@ def test_what_is_sent_once_is_taken_back_when_it_is_gone(spark):
     assert len(cluster.sender._parcels) == 0
 
 
+@pytest.mark.short
 def test_two_processes_may_drop_the_same_file(tmp_path, monkeypatch):
     """One is told that it is there, and the other has dropped it since."""
     monkeypatch.setattr(os.path, "exists", lambda path: True)

@@ -70,6 +70,7 @@ def sent_by_spark(spark):
     return engine
 
 
+@pytest.mark.short
 def test_counts_and_listed_pairs_equal_two_loops(spark, everything_sent):
     contract.check_problems(sent_by_spark(spark), np.random.default_rng(21), 4, searches=2)
 

@@ -38,6 +38,7 @@ def folders(tmp_path_factory, files):
 HOSTILE = ["a.b", "`tick`", 'say "x"', "Ünï cödé", "select", "a;b=c", "tab\there", "{x}", "1", " "]
 
 
+@pytest.mark.short
 def test_hostile_column_names_do_as_others(spark):
     rows = {
         "id": [f"r{k}" for k in range(6)],
@@ -94,6 +95,7 @@ def test_what_cannot_be_used_is_refused(spark, columns, id, why):
         compare(frame, frame, [bl.exact("x")], id=id)
 
 
+@pytest.mark.short
 def test_an_empty_table_is_refused(spark):
     frame = spark.createDataFrame(pa.table({"id": ["a"], "x": ["1"]})).limit(0)
     with pytest.raises(InputError, match="no records"):
@@ -143,6 +145,7 @@ def test_the_command_line_links_parquet_folders(spark, files, folders, tmp_path)
     assert 'engine = "spark"' in (tmp_path / "out" / "link.toml").read_text()
 
 
+@pytest.mark.short
 def test_spark_flags_need_spark(tmp_path):
     done = CliRunner().invoke(
         main, ["link", "a.csv", "b.csv", "--master", "local[2]", "-o", str(tmp_path / "x")]
@@ -151,6 +154,7 @@ def test_spark_flags_need_spark(tmp_path):
     assert "need --engine spark" in done.output
 
 
+@pytest.mark.short
 def test_engines_that_are_none(spark):
     table = pa.table({"id": ["a"], "x": ["1"]})
     with pytest.raises(SettingsError, match="engine must be a Spark session"):

@@ -156,14 +156,15 @@ def call_kernel(package, **environment):
     return result, bool(hits)
 
 
+@pytest.mark.full
 def test_compiled_code_follows_the_functions_it_calls_in_other_files(package):
     assert [call_kernel(package), call_kernel(package)] == [(2, False), (2, True)]
     say_how_much(package, 10)
     assert [call_kernel(package), call_kernel(package)] == [(11, False), (11, True)]
 
 
+@pytest.mark.full
 def test_what_another_process_compiles_is_as_if_compiled_here(package):
-    """Also what it calls, which that process makes no machine code of."""
     code = "from bayeslink.kernels import compile_here; compile_here(['caller'])"
     environment = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     environment.pop("NUMBA_CACHE_DIR", None)
@@ -174,6 +175,7 @@ def test_what_another_process_compiles_is_as_if_compiled_here(package):
     assert call_kernel(package) == (2, True)
 
 
+@pytest.mark.full
 def test_what_was_compiled_from_earlier_sources_is_removed(package):
     kept = package / "kernels" / "__pycache__" / "bayeslink"
     for step in range(3):
@@ -183,6 +185,7 @@ def test_what_was_compiled_from_earlier_sources_is_removed(package):
         assert len(list(kept.rglob("*.nbi"))) == 1
 
 
+@pytest.mark.full
 def test_two_installations_share_a_cache_directory(package, tmp_path):
     other = tmp_path / "other" / "bayeslink"
     shutil.copytree(package, other)
@@ -192,6 +195,7 @@ def test_two_installations_share_a_cache_directory(package, tmp_path):
     assert found == [(2, False), (11, False), (2, True), (11, True)]
 
 
+@pytest.mark.full
 def test_where_the_package_cannot_be_written_to_the_user_has_a_cache(package, tmp_path):
     """A file where the folder would be keeps even an administrator from writing there."""
     (package / "kernels" / "__pycache__").touch()
@@ -218,6 +222,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("end", ["nbi", "nbc"])
 @pytest.mark.parametrize("how", DAMAGE)
 def test_a_damaged_cache_is_written_anew(package, how, end):

@@ -80,6 +80,7 @@ def review(
         return
     if width is not None or as_json:
         raise SettingsError("--width and --json are for a plan. Give --plan too.")
+    _require_server()
     with showing_progress() as progress:
         progress("reading the run and its files")
         from bayeslink.results.audit_sample import draw_sample
@@ -102,6 +103,16 @@ def review(
     with suppress(KeyboardInterrupt):
         serve(material, port=port, ready=ready, log=told)
     tell(f"Judgements are in {click.format_filename(run / 'review.sqlite')}.")
+
+
+def _require_server() -> None:
+    from importlib.util import find_spec
+
+    if not (find_spec("starlette") and find_spec("uvicorn")):
+        raise SettingsError(
+            "the review page needs Starlette and uvicorn. Install them with pip install "
+            "'bayeslink[review]'. `--plan` and `bayeslink evaluate --labels` do without."
+        )
 
 
 def _open_browser(address: str) -> None:

@@ -15,8 +15,9 @@ from bayeslink.commands.output import tell
 from bayeslink.errors import OutputError, SettingsError
 
 _LIBRARIES = (
-    "numpy", "scipy", "numba", "llvmlite", "rapidfuzz", "pyarrow", "click", "rich", "starlette",
-    "uvicorn", "tomlkit", "pandas", "polars", "duckdb", "openpyxl", "arviz", "pyspark", "splink",
+    "numpy", "scipy", "numba", "llvmlite", "rapidfuzz", "pyarrow", "click", "rich", "filelock",
+    "tomlkit", "starlette", "uvicorn", "pandas", "polars", "duckdb", "openpyxl", "arviz", "pyspark",
+    "splink",
 )  # fmt: skip
 _VARIABLE = "_BAYESLINK_COMPLETE"
 _STARTS = {"bash": ".bashrc", "zsh": ".zshrc"}  # what a shell reads when it starts

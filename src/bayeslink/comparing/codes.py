@@ -149,47 +149,11 @@ _STREETS = {
     "first": "1st", "second": "2nd", "third": "3rd", "fourth": "4th", "fifth": "5th",
     "sixth": "6th", "seventh": "7th", "eighth": "8th", "ninth": "9th", "tenth": "10th",
 }  # fmt: skip
-_FORMS = frozenset(
-    [
-        "inc",
-        "incorporated",
-        "llc",
-        "llp",
-        "lp",
-        "ltd",
-        "limited",
-        "plc",
-        "corp",
-        "corporation",
-        "co",
-        "company",
-        "gmbh",
-        "ag",
-        "kg",
-        "ohg",
-        "mbh",
-        "ug",
-        "se",
-        "sa",
-        "sas",
-        "sarl",
-        "srl",
-        "spa",
-        "bv",
-        "nv",
-        "ab",
-        "oy",
-        "oyj",
-        "as",
-        "aps",
-        "kk",
-        "pty",
-        "holding",
-        "holdings",
-        "group",
-        "the",
-    ]
-)
+_FORMS_TEXT = """
+inc incorporated llc llp lp ltd limited plc corp corporation co company gmbh ag kg ohg mbh ug se
+sa sas sarl srl spa bv nv ab oy oyj as aps kk pty holding holdings group the
+"""
+_FORMS = frozenset(_FORMS_TEXT.split())
 
 
 def bare_address(text: str) -> str:

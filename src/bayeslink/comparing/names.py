@@ -9,75 +9,17 @@ from functools import cache
 from bayeslink.comparing.nicknames import nickname_groups
 from bayeslink.comparing.rules import SAME, Keys, Ladder, Rule, near
 
-_TITLES = frozenset(
-    [
-        "mr",
-        "mrs",
-        "ms",
-        "miss",
-        "mx",
-        "dr",
-        "prof",
-        "professor",
-        "sir",
-        "dame",
-        "lord",
-        "lady",
-        "rev",
-        "reverend",
-        "fr",
-        "sr",
-        "sra",
-        "hon",
-        "capt",
-        "captain",
-        "col",
-        "maj",
-        "lt",
-        "sgt",
-        "herr",
-        "frau",
-        "mme",
-        "mlle",
-        "don",
-        "dona",
-    ]
-)
+_TITLES_TEXT = """
+mr mrs ms miss mx dr prof professor sir dame lord lady rev reverend fr sr sra hon capt captain
+col maj lt sgt herr frau mme mlle don dona
+"""
+_TITLES = frozenset(_TITLES_TEXT.split())
 _SUFFIXES = frozenset(["jr", "sr", "ii", "iii", "iv", "snr", "jnr", "phd", "md", "esq", "esquire"])
-_PARTICLES = frozenset(
-    [
-        "de",
-        "da",
-        "do",
-        "dos",
-        "das",
-        "di",
-        "del",
-        "della",
-        "der",
-        "den",
-        "des",
-        "du",
-        "la",
-        "le",
-        "el",
-        "al",
-        "van",
-        "von",
-        "zu",
-        "zur",
-        "ten",
-        "ter",
-        "bin",
-        "ibn",
-        "y",
-        "e",
-        "and",
-        "of",
-        "the",
-        "st",
-    ]
-)
+_PARTICLES_TEXT = """
+de da do dos das di del della der den des du la le el al van von zu zur ten ter bin ibn y e and
+of the st
+"""
+_PARTICLES = frozenset(_PARTICLES_TEXT.split())
 _SOUNDS = tuple(
     (re.compile(pattern), sound)
     for pattern, sound in (

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from bayeslink.data.checksums import require_same, require_whole
 from bayeslink.data.headers import find_header, header_again
+from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.stray_quotes import refuse_swallowed
 from bayeslink.errors import InputError, OutputError
 from bayeslink.private import written_whole
@@ -57,26 +58,21 @@ class Delimited:
 def read_delimited(
     path: Path,
     wanted: Sequence[str] | None,
-    *,
+    options: ReadOptions,
     where: str,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    skip_lines: int = 0,
-    set_aside: bool = False,
-    multiline: bool = False,
 ) -> Delimited:
-    """Read the wanted columns (None: all); a row of the wrong length is an error unless set aside.
+    """Read the wanted columns (None: all).
 
-    So is a cell that may have swallowed rows, unless it is said that cells may be `multiline`.
-    `where` opens every message, as in "input A, people.csv".
+    An error is a row of the wrong length without a quarantine file, and a cell that may have
+    swallowed rows unless cells may be `multiline`. `where` opens every message, as in
+    "input A, people.csv".
     """
     digest = hashlib.sha256()
     chunks: list[list[pa.Array]] = []
     starts: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
     misfits: list[tuple[int, int]] = []
     names: Sequence[str] = wanted or ()
-    form = (encoding, delimiter, skip_lines, set_aside, multiline)
-    for rows in _rows(path, wanted, form, digest, where):
+    for rows in _rows(path, wanted, options, digest, where):
         misfits += rows.misfits
         names = rows.names if wanted is None else wanted
         if rows.cells:
@@ -92,21 +88,16 @@ def read_delimited(
 def all_columns(
     path: Path,
     needed: Sequence[str],
-    *,
+    options: ReadOptions,
     where: str,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    skip_lines: int = 0,
-    set_aside: bool = False,
-    multiline: bool = False,
     sha256: str | None = None,
 ) -> Iterator[pa.Table]:
     """Every column of the same rows, some at a time; `needed` are columns that must be there.
 
     Refused, after the last row, if the file does not have this checksum.
     """
-    form, digest = (encoding, delimiter, skip_lines, set_aside, multiline), hashlib.sha256()
-    for rows in _rows(path, needed, form, digest, where):
+    digest = hashlib.sha256()
+    for rows in _rows(path, needed, options, digest, where):
         if rows.cells:
             yield pa.table(_pack(rows.cells, range(len(rows.names))), rows.names)
     require_same(digest.hexdigest(), sha256, where)
@@ -311,31 +302,30 @@ class _Rows:
 def _rows(
     path: Path,
     wanted: Sequence[str] | None,
-    form: tuple[str | None, str | None, int, bool, bool],
+    options: ReadOptions,
     digest: Any,
     where: str,
 ) -> Iterator[_Rows]:
-    """Rows as they stand in the file; one of the wrong length is an error unless set aside."""
-    encoding, delimiter, skip_lines, set_aside, multiline = form
+    """Rows as they stand in the file; one of the wrong length is an error without a quarantine."""
     # The limit belongs to the process: given back, it would cut off the cells of other threads.
     csv.field_size_limit(max(FIELD_LIMIT, csv.field_size_limit()))
-    lines = chain.from_iterable(_line_blocks(path, encoding, digest, where))
-    skipped = sum(1 for _ in islice(lines, skip_lines))
+    lines = chain.from_iterable(_line_blocks(path, options.encoding, digest, where))
+    skipped = sum(1 for _ in islice(lines, options.skip_lines))
     peek = list(islice(lines, PEEK))
-    delimiter, names = find_header(peek, wanted, delimiter, skipped, where)
+    delimiter, names = find_header(peek, wanted, options.delimiter, skipped, where)
     reader = csv.reader(chain(peek, lines), delimiter=delimiter, strict=True)
     next(filter(None, reader))  # the header, found above
     none_yet = True
     for batch, first, spans in _batches(reader, len(names), skipped, where):
         bad: list[tuple[int, int, int]] = []
-        if not multiline:
+        if not options.multiline:
             long = np.flatnonzero(spans > 1)
             refuse_swallowed(((first[k], batch[k]) for k in long), delimiter, len(names), where)
         if len(names) > 1 and names in batch:
             raise header_again(first[batch.index(names)], where)
         if set(map(len, batch)) != {len(names)}:
             batch, first, bad = _fitting(batch, first, spans, len(names))
-            if bad and not set_aside:
+            if bad and options.quarantine is None:
                 raise _misfit_error(bad[0], len(names), none_yet and not len(first), where)
         none_yet = none_yet and not batch
         yield _Rows(names, batch, first, [(line, span) for line, span, _ in bad])

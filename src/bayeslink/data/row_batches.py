@@ -50,18 +50,7 @@ def _as_they_are(
                 require_whole(path, kind, before, where)
                 return
             if kind == "csv":
-                small = all_columns(
-                    path,
-                    needed,
-                    where=where,
-                    encoding=options.encoding,
-                    delimiter=options.delimiter,
-                    skip_lines=options.skip_lines,
-                    set_aside=options.quarantine is not None,
-                    multiline=options.multiline,
-                    sha256=sha256,
-                )
-                yield from _larger(small)
+                yield from _larger(all_columns(path, needed, options, where, sha256))
                 return
         except OSError as error:
             raise InputError(

@@ -76,16 +76,7 @@ def read_file(path: Path, wanted: Wanted, options: ReadOptions, where: str, memo
             require_whole(path, kind, sha256, where)
             kind = "parquet" if kind == "folder" else kind
             return _arrow(read, wanted, kind, where, sha256)
-        text = read_delimited(
-            path,
-            wanted,
-            where=where,
-            encoding=options.encoding,
-            delimiter=options.delimiter,
-            skip_lines=options.skip_lines,
-            set_aside=options.quarantine is not None,
-            multiline=options.multiline,
-        )
+        text = read_delimited(path, wanted, options, where)
     except OSError as error:
         raise InputError(
             f"{where}: cannot be read ({error.strerror}). Check the path and its permissions."

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from bayeslink.errors import OutputError
 from bayeslink.private import GROUP, OWNER
 
@@ -77,7 +79,7 @@ def claim(directory: str | Path, *, force: bool, inputs: Iterable[Any] = ()) -> 
         del _held[target]
         if not held.keep:
             shutil.rmtree(held.work, ignore_errors=True)
-        os.close(lock)
+        lock.release()
         if not target.exists():
             _remove_empty(made)
 
@@ -208,48 +210,22 @@ def _remove_empty(folders: Iterable[Path]) -> None:
             folder.rmdir()
 
 
-def _locked(target: Path) -> int:
-    """A descriptor that holds the lock until it is closed, or its process ends."""
+def _locked(target: Path) -> FileLock:
+    """The lock of a directory, held until it is released or its process ends."""
     work = _work(target)
+    lock = FileLock(work / "lock", mode=0o600, blocking=False)
     while True:
-        with suppress(FileExistsError):
-            work.mkdir(mode=0o700)
+        work.mkdir(mode=0o700, exist_ok=True)
         try:
-            lock = os.open(work / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+            lock.acquire()
         except FileNotFoundError:  # just removed by whoever had the claim
             continue
-        try:
-            if not _lock(lock):
-                raise OutputError(
-                    f"another bayeslink is writing {target}. Nothing was written. Wait for it to "
-                    "end, or choose another output directory."
-                )
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(lock), os.stat(work / "lock")):
-                    return lock
-        except BaseException:
-            os.close(lock)
-            raise
-        os.close(lock)  # of a file that is gone: try again with the new one
-
-
-def _lock(descriptor: int) -> bool:
-    """Lock it, unless another process has. Where there are no locks, the rename must do."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return error.errno not in (errno.EWOULDBLOCK, errno.EACCES)
-    return True
+        except Timeout:
+            raise OutputError(
+                f"another bayeslink is writing {target}. Nothing was written. Wait for it to "
+                "end, or choose another output directory."
+            ) from None
+        return lock
 
 
 def _clean(held: Claim) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bayeslink.simulation.nicknames import NICKNAMES
+from bayeslink.comparing.nicknames import SIMULATED_FORMS
 from bayeslink.simulation.people import AGES, CENSUS_DAY, OCCUPATIONS
 
 ALL_KINDS = ("typing", "ocr", "phonetic", "swap", "missing")  # unless others are asked for
@@ -24,6 +24,44 @@ Edit = Callable[[str, int], str]
 
 An edit that finds no hold in a value (no "ph" to write as "f") returns it as it is.
 """
+
+
+# A name, then what people of that name also go by, beside what the `name` comparison knows: a new
+# line there would change what it finds.
+_MORE = """
+Alexis Lexi
+Antonio Toni Tonino
+Christine Chris Tina
+Francisco Paco
+Giovanna Gianna
+Guadalupe Lupe
+Hannah Annie
+José Pepe
+Katarzyna Kasia
+Kathleen Kath Kathy
+Madison Maddie
+Manuel Manolo
+Małgorzata Gosia
+Megan Meg
+Mercedes Merche
+Mohammed Mo
+Nicola Nicky
+Olivia Liv
+Piotr Piotrek
+Salvatore Totò
+Santiago Santi
+Stanisław Staszek
+Steven Steve
+Tadeusz Tadek
+Theresa Terry
+Tomasz Tomek
+Valentina Vale
+"""
+
+NICKNAMES = {
+    name.capitalize(): tuple(form.capitalize() for form in forms)
+    for name, forms in SIMULATED_FORMS.items()
+} | {name: tuple(forms) for name, *forms in map(str.split, _MORE.strip().splitlines())}
 
 
 def forget(table: pa.Table, rate: float, rng: np.random.Generator) -> pa.Table:

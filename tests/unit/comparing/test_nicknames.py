@@ -1,7 +1,7 @@
 """One table of nicknames serves the comparison and the simulation."""
 
 from bayeslink.comparing.nicknames import nickname_groups
-from bayeslink.simulation.nicknames import NICKNAMES
+from bayeslink.simulation.mistakes import NICKNAMES
 
 
 def test_simulated_forms_keep_their_order_and_share_a_group_with_the_name():

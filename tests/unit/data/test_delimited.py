@@ -353,7 +353,7 @@ def test_every_table_written_by_csv_is_read_back(tmp_path_factory, rows, end):
         starts.append(1 + len(text.replace("\r\n", "\n").replace("\r", "\n").split("\n")) - 1)
         writer.writerow(row)
     path.write_bytes(out.getvalue().encode())
-    found = delimited.read_delimited(path, ["z", "x"], where="here")
+    found = delimited.read_delimited(path, ["z", "x"], ReadOptions(), "here")
     assert found.columns["z"].to_pylist() == [row[2] for row in rows]
     assert found.columns["x"].to_pylist() == [row[0] for row in rows]
     np.testing.assert_array_equal(found.lines, starts[1:])
@@ -429,9 +429,9 @@ def test_a_header_repeated_further_down_is_told_with_its_line(write, tmp_path):
 
 def test_two_files_read_at_once_leave_each_other_alone(write, monkeypatch):
     monkeypatch.setattr(delimited, "BATCH_CELLS", 2)
-    one = all_columns(write("id,name\n1,a\n2,b\n", "short.csv"), ["id"], where="one")
+    one = all_columns(write("id,name\n1,a\n2,b\n", "short.csv"), ["id"], ReadOptions(), "one")
     long = "".join(f"{k},{'x' * 200_000}\n" for k in range(9))
-    other = all_columns(write(f"id,name\n{long}", "long.csv"), ["id"], where="other")
+    other = all_columns(write(f"id,name\n{long}", "long.csv"), ["id"], ReadOptions(), "other")
     before = csv.field_size_limit(131_072)
     try:
         next(one)

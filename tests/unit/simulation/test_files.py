@@ -17,11 +17,11 @@ from bayeslink.simulation.mistakes import (
     ALL_KINDS,
     EDITS,
     ERROR_FIELDS,
+    NICKNAMES,
     OCR_RULES,
     PHONETIC_RULES,
     SPREADS,
 )
-from bayeslink.simulation.nicknames import NICKNAMES
 
 FIELDS = _people.COLUMNS
 

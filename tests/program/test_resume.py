@@ -255,6 +255,7 @@ def test_a_new_start_does_not_use_what_was_left(folder, tmp_path, interrupt):
     assert tables[0] != tables[1]
 
 
+@pytest.mark.short
 def test_40_an_interrupted_run_says_how_to_go_on_and_does(folder, tmp_path, interrupt):
     done = interrupt(100, *link_words(folder, tmp_path / "out"))
     assert done.exit_code == 130
@@ -333,6 +334,7 @@ def value(folder):
     return found and int(found["n"][0])
 
 
+@pytest.mark.short
 def test_37_a_damaged_checkpoint_is_never_used(saved):
     now = saved.folder / "x.now"
     whole, rng = now.read_bytes(), random.Random(1)
@@ -349,6 +351,7 @@ def test_37_a_damaged_checkpoint_is_never_used(saved):
     assert value(saved.folder) is None
 
 
+@pytest.mark.short
 def test_a_checkpoint_of_another_run_is_never_used(saved):
     with pytest.raises(bl.InputError, match="input A is not as it was"):
         Checkpoints(saved.folder).bind({"input A": "2"})

@@ -1,6 +1,6 @@
 """Attacks on the product: broken inputs and damaged run directories, each with what must hold.
 
-`tests/unit/test_attack.py` runs some of each, `make verify` as many as docs/reliability.md tells.
+`test_attack.py` runs some of each, `make verify` as many as docs/reliability.md tells.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from bayeslink.cli import main
-from tests import attack
+from tests.hostile import attack
 
 
 @pytest.fixture
@@ -19,12 +19,14 @@ def files(tmp_path):
     return [str(tmp_path / f"{side}.csv") for side in "ab"]
 
 
+@pytest.mark.full
 def test_broken_inputs(tmp_path):
     codes = attack.attack_inputs(tmp_path, 40, seed=11)
     assert codes[3] > 25
     assert codes.total() == 40
 
 
+@pytest.mark.full
 def test_damaged_directories(tmp_path):
     codes = attack.attack_directories(tmp_path, 3, seed=12)
     assert sum(n for key, n in codes.items() if key.endswith(": 3")) >= 2
@@ -70,6 +72,7 @@ def test_50_utf_16_without_a_byte_order_mark(files, tmp_path):
     assert done.exit_code == 0, done.output
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.name == "nt", reason="a POSIX shell")
 @pytest.mark.parametrize(
     ("redirected", "code"),
