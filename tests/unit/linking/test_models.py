@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import bayeslink as bl
 from bayeslink.cli import main
-from bayeslink.results.models import model_of
+from bayeslink.runs.models import model_of
 
 FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("occup"), bl.date("dob")]
 FEW = {"draws": 100, "tune": 50, "chains": 2}
