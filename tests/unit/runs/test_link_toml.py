@@ -467,7 +467,8 @@ def test_a_path_of_stray_bytes_is_told_in_a_comment(project, tmp_path):
     written = (tmp_path / "out" / "link.toml").read_text("utf-8")
     assert '# a = "../latin-\\\\udce9/a.csv" is not UTF-8' in written
     assert not {"a", "b"} & tomllib.loads(written).keys()
-    told = CliRunner().invoke(main, ["explain", str(tmp_path / "out"), "A000001", "nobody"])
+    no_link = run.table["id_a"][0].as_py(), run.table["id_b"][1].as_py()
+    told = CliRunner().invoke(main, ["explain", str(tmp_path / "out"), *no_link])
     assert told.exit_code == 3
     assert "not UTF-8" in told.stderr
     cli("link", "--config", tmp_path / "out" / "link.toml", odd / "a.csv", odd / "b.csv", "-o", "o")
