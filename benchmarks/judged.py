@@ -11,7 +11,6 @@ import argparse
 import csv
 import gzip
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import bayeslink as bl
 from bayeslink.data.id_pairs import SIDES
-from bayeslink.results.audit import estimate
-from bayeslink.results.audit_sample import stratified
-from bayeslink.results.reading import read_table
+from bayeslink.runs.audit import estimate
+from bayeslink.runs.audit_sample import stratified
 from tests.data import ROOT
 
 FIELDS = {
@@ -78,10 +76,7 @@ def half(folder: Path, seed: int) -> tuple[pa.Table, pa.Table, set[tuple[str, st
 def measure(name: str, seed: int, size: int, samples: int) -> list[tuple[float, ...]]:
     a, b, truth = half(ROOT / "truth" / name, seed)
     run = bl.link(a, b, FIELDS[name], seed=seed)
-    with tempfile.TemporaryDirectory() as scratch:
-        run.save(folder := Path(scratch) / "run")
-        names = ("pairs", "links", "reach")
-        tables = [read_table(folder, n) for n in names if (folder / f"{n}.parquet").exists()]
+    tables = [run.as_table(name) for name in ("pairs", "links", "reach")]
     low, high = run.summary()["links_interval"]
     rows = []
     for k in range(samples):

@@ -21,7 +21,7 @@ import duckdb
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import bayeslink as bl
-from bayeslink.results.pair_files import pairs_of
+from bayeslink.runs.pair_files import pairs_of
 from experiments.data import ROOT
 
 

@@ -302,7 +302,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=600, help="seconds a run may take")
     given = parser.parse_args()
     given.scratch.mkdir(parents=True, exist_ok=True)
-    results = given.results or given.scratch / "results.jsonl"
+    results = given.results or given.scratch / "runs.jsonl"
     load_kernels()  # compiled once, as the peers' wheels are; not part of any run
     rows = list(all_runs(given.names, given.scratch, results, given.limit))
     if given.table and rows:

@@ -22,7 +22,7 @@ from bayeslink.linkage.posthoc import BlockCurve, Blocks, block_curve, posthoc_b
 from bayeslink.linkage.priors import LinkCountPrior, Overlap, Penalty
 from bayeslink.pairs.pair_tables import callers_table
 from bayeslink.pairs.source import Floats, Pairs, PairSource
-from bayeslink.results.evaluation import evaluate
+from bayeslink.runs.evaluation import evaluate
 from bayeslink.sampling.sampler import sample
 from experiments import data
 from experiments.calibration import binned, draw_reliability, scores

@@ -25,9 +25,9 @@ from bayeslink.linkage.penalized import fit_penalized
 from bayeslink.linkage.posthoc import posthoc_blocks
 from bayeslink.linkage.priors import Penalty
 from bayeslink.linking.link import link
-from bayeslink.linking.run import Run
 from bayeslink.pairs.pair_tables import callers_table
-from bayeslink.results.evaluation import evaluate
+from bayeslink.runs.evaluation import evaluate
+from bayeslink.runs.run import Run
 from bayeslink.sampling.sampler import sample
 from bayeslink.simulation.files import simulate
 from experiments import data

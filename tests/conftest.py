@@ -26,7 +26,7 @@ def _ctrl_c_is_heard():
 @pytest.fixture(autouse=True, scope="session")
 def _every_warning_is_explained():
     """A run whose warning has no entry in docs/reference/warnings.md fails its test."""
-    from bayeslink.linking.run import Run
+    from bayeslink.runs.run import Run
     from tests.docs.warnings_page import undocumented
 
     make = Run.__init__

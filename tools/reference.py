@@ -22,9 +22,9 @@ from bayeslink.comparing.catalogue import COMPARISONS
 from bayeslink.linkage.decisions import Decision
 from bayeslink.linkage.penalized import PenalizedFit
 from bayeslink.linkage.posthoc import Blocks
-from bayeslink.linking.run import Run
 from bayeslink.options import TYPE_NAMES
-from bayeslink.results.link_toml import KEYS
+from bayeslink.runs.link_toml import KEYS
+from bayeslink.runs.run import Run
 from bayeslink.sampling.posterior import Posterior
 from bayeslink.suggesting.suggestion import Suggestion
 
@@ -118,6 +118,8 @@ SUMMARY = {
     "fields": "each field: comparison, levels, pairs by level, distinct and missing values",
     "memory": "the budget and what was used of it",
     "files": "SHA-256 of each file here",
+    "format": "version of this directory; bayeslink opens one format",
+    "path": "links of the penalized-likelihood estimate around theta, followed up and down",
 }
 
 

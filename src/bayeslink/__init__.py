@@ -52,13 +52,13 @@ _PUBLIC = {
     "list_counts": "sampling.many_lists",
     "population_from_lists": "sampling.many_lists",
     "population_size": "sampling.population",
-    "draw_sample": "results.audit_sample",
-    "plan_sample": "results.audit_plan",
-    "evaluate_sample": "results.audit",
-    "changes": "results.changes",
-    "coverage": "results.analyses",
-    "cross_table": "results.analyses",
-    "expected": "results.analyses",
+    "draw_sample": "runs.audit_sample",
+    "plan_sample": "runs.audit_plan",
+    "evaluate_sample": "runs.audit",
+    "changes": "runs.changes",
+    "coverage": "runs.analyses",
+    "cross_table": "runs.analyses",
+    "expected": "runs.analyses",
     "export_labels": "judging.labels",
     "read_labels": "judging.labels",
     "compare": "engines.compare",
@@ -73,10 +73,10 @@ _PUBLIC = {
     "splink_predictions": "exchange.splink_tables",
     "link": "linking.link",
     "suggest": "suggesting.suggestion",
-    "open_run": "linking.opening",
-    "relink": "linking.opening",
+    "open_run": "runs.opening",
+    "relink": "linking.updating",
     "update": "linking.updating",
-    "evaluate": "results.evaluation",
+    "evaluate": "runs.evaluation",
     "plots": "plots",
     "simulate": "simulation.files",
     "write_simulation": "simulation.files",
@@ -129,14 +129,14 @@ if TYPE_CHECKING:
     from bayeslink.linkage.posthoc import block_curve, posthoc_blocks
     from bayeslink.linkage.priors import Overlap, Penalty
     from bayeslink.linking.link import link
-    from bayeslink.linking.opening import open_run, relink
-    from bayeslink.linking.updating import update
-    from bayeslink.results.analyses import coverage, cross_table, expected
-    from bayeslink.results.audit import evaluate_sample
-    from bayeslink.results.audit_plan import plan_sample
-    from bayeslink.results.audit_sample import draw_sample
-    from bayeslink.results.changes import changes
-    from bayeslink.results.evaluation import evaluate
+    from bayeslink.linking.updating import relink, update
+    from bayeslink.runs.analyses import coverage, cross_table, expected
+    from bayeslink.runs.audit import evaluate_sample
+    from bayeslink.runs.audit_plan import plan_sample
+    from bayeslink.runs.audit_sample import draw_sample
+    from bayeslink.runs.changes import changes
+    from bayeslink.runs.evaluation import evaluate
+    from bayeslink.runs.opening import open_run
     from bayeslink.sampling.many_lists import list_counts, population_from_lists
     from bayeslink.sampling.pooling import pool
     from bayeslink.sampling.population import chapman, lincoln_petersen, population_size

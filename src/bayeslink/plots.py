@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeGuard
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from bayeslink.data.id_pairs import among
 from bayeslink.errors import SettingsError
 from bayeslink.linkage.priors import Penalty
 from bayeslink.pairs.pair_tables import pair_table
 from bayeslink.report import charts, curves, examples
-from bayeslink.report.material import path_around
+from bayeslink.report.notebook import weight_chart
 from bayeslink.report.svg import Chart
-from bayeslink.results.pair_files import pairs_of
+from bayeslink.runs.pair_files import pairs_of
+from bayeslink.runs.run import Run
+from bayeslink.runs.theta_path import ThetaPath
 from bayeslink.sampling.sensitivity import sensitivity as under_priors
 
 if TYPE_CHECKING:
     from bayeslink.linkage.penalized import Mode, PenaltyPath
     from bayeslink.linkage.posthoc import Blocks
-    from bayeslink.linking.run import Run
-    from bayeslink.results.explanation import Explanation
+    from bayeslink.runs.explanation import Explanation
     from bayeslink.sampling.posterior import Posterior
     from bayeslink.sampling.sensitivity import Sensitivity
 
 
 def weights(source: Run | Posterior | Mode) -> Chart:
     """Match weight of each level of each field, in bits, of a run, a posterior or a fit."""
-    pairs = _holding(source, "pairs").pairs
-    seen = pairs.level_counts().counts > 0  # the weight of other levels is the prior's alone
-    weights = np.where(seen, source.parameters.log_weights, np.nan)
-    return charts.parameter_weights(pairs.fields, weights)
+    return weight_chart(_holding(source, "pairs").pairs, source.parameters)
 
 
 def links(source: Run | Posterior) -> Chart:
@@ -65,12 +61,12 @@ def path(source: Run | PenaltyPath) -> Chart:
 
     Of a run, from 4 below its θ to 4 above it.
     """
-    path: Any = source
-    if _is_run(source):
-        path = path_around(source.pairs, source.theta)
-    _require(path, "up", "a run, or what bl.penalty_path gives")
-    up, down = (np.array([m.n_links for m in side], float) for side in (path.up, path.down))
-    return curves.path(path.thetas, up, down)
+    if isinstance(source, Run):
+        path = source.theta_path or ThetaPath.around(source.pairs, source.theta)
+    else:
+        _require(source, "up", "a run, or what bl.penalty_path gives")
+        path = ThetaPath.of(source)
+    return curves.path(path.theta, path.up, path.down)
 
 
 def calibration(source: Run | Posterior, truth: Any) -> Chart:
@@ -86,7 +82,7 @@ def sensitivity(source: Run | Sensitivity) -> Chart:
 
     Of a run: under its own prior, and with a θ that is 2 lower and 2 higher.
     """
-    result: Any = _other_priors(source) if _is_run(source) else source
+    result: Any = _other_priors(source) if isinstance(source, Run) else source
     _require(result, "results", "a run, or what bl.sensitivity gives")
     rows = [(r.label, r.n_links, r.interval, r.prior_interval) for r in result.results]
     return curves.intervals("Links under several priors", rows, "number of links, L")
@@ -94,7 +90,7 @@ def sensitivity(source: Run | Sensitivity) -> Chart:
 
 def waterfall(explanation: Explanation) -> Chart:
     """How the weight of one pair adds up over the fields: of what `run.explain` gives."""
-    if _is_run(explanation):
+    if isinstance(explanation, Run):
         raise SettingsError(
             "this picture is of one pair. Name it: plots.waterfall(run.explain(id_a, id_b))."
         )
@@ -102,14 +98,9 @@ def waterfall(explanation: Explanation) -> Chart:
     return examples.waterfall(explanation)
 
 
-def _is_run(source: Any) -> TypeGuard[Run]:
-    """Whether it is a `Run`, which is of a room above."""
-    return hasattr(source, "posterior")
-
-
 def _posterior(source: Any) -> Any:
     """The posterior of a run, or one itself."""
-    if not _is_run(source):
+    if not isinstance(source, Run):
         _require(source, "blocks", "a run, or its posterior")
         return source
     if source.posterior is None:

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 
 import bayeslink as bl
-from bayeslink.report.page import report
 from tests.browser.accessible import barriers
 from tests.unit.report.test_page import HOSTILE
 
@@ -47,7 +46,7 @@ def made(tmp_path_factory):
     files = bl.simulate(200, seed=2)
     fields = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.date("dob"), bl.exact("sex")]
     run = bl.link(files.a, files.b, fields, draws=1000, tune=50, chains=2)
-    return report(run, folder / "report.html", truth=files.truth)
+    return run.report(folder / "report.html", truth=files.truth)
 
 
 @pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.short), 400])
@@ -172,7 +171,7 @@ def test_hostile_values_run_nothing_and_ask_for_nothing(browser, tmp_path):
     table = pa.table({"id": HOSTILE, name: HOSTILE, HOSTILE[1]: numbers})
     fields = [bl.exact(name), bl.exact(HOSTILE[1])]
     run = bl.link(table, table.slice(0), fields, draws=40, tune=10, chains=2)
-    path = report(run, tmp_path / "report.html", truth=[(h, h) for h in HOSTILE])
+    path = run.report(tmp_path / "report.html", truth=[(h, h) for h in HOSTILE])
     visit = Visit(browser, path)
     for mark in visit.page.locator(".bl-mark:visible").all()[:20]:
         mark.hover(force=True)

@@ -15,14 +15,14 @@ import pytest
 
 import bayeslink as bl
 from bayeslink.review.case_view import evidence, in_order
-from bayeslink.review.material import open_run
+from bayeslink.review.material import material_of
 from tests.browser.reviewing import Visit, stored
 from tests.unit.report.test_page import HOSTILE
 
 
 @pytest.mark.short
 def test_ten_cases_by_keyboard_and_a_server_that_is_killed(browser, run, serve):
-    material = open_run(run)
+    material = material_of(bl.open_run(run))
     server = serve()
     visit = Visit(browser, server)
     page = visit.page
@@ -121,7 +121,7 @@ def test_undo_brings_the_case_back(browser, run, serve):
 
 
 def test_judging_is_blind_until_p(browser, run, serve):
-    material = open_run(run)
+    material = material_of(bl.open_run(run))
     visit = Visit(browser, serve())
     page = visit.page
     rows = in_order(material, visit.case)
@@ -316,7 +316,7 @@ def test_hostile_values_are_inert_and_visible(browser, tmp_path, serve):
     )
     made.save(folder)
     server = serve(folder, "--show", HOSTILE[2])
-    material = open_run(folder)
+    material = material_of(bl.open_run(folder))
     assert material.cases.n_worth >= len(values)
     narrow = {"width": 400, "height": 900}
     visit = Visit(browser, server, "<b>{{7*7}}</b>", viewport=narrow)
@@ -373,7 +373,12 @@ def test_the_policy_holds_where_our_care_might_fail(browser, run, serve):
 def test_another_site_changes_nothing(browser, run, serve, tmp_path):
     server = serve()
     visit = Visit(browser, server)
-    body = {"case": "1", "version": open_run(run).version("1"), "reviewer": "Eve", "verdicts": []}
+    body = {
+        "case": "1",
+        "version": material_of(bl.open_run(run)).version("1"),
+        "reviewer": "Eve",
+        "verdicts": [],
+    }
     (tmp_path / "evil.html").write_text(
         f"""<script>
         fetch("http://{server.host}/api/judge", {{method: "POST", credentials: "include",

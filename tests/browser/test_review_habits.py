@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayeslink.results.audit_sample import draw_sample
+from bayeslink.runs.audit_sample import draw_sample
 from tests.browser.accessible import barriers
 from tests.browser.reviewing import Visit, stored
 

@@ -6,8 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import bayeslink as bl
 from bayeslink import threads as work_threads
 from bayeslink.comparing import dictionaries
 from bayeslink.comparing.fields import exact, levenshtein
@@ -16,8 +18,11 @@ from bayeslink.engines import arrays, joining, missing, search, work
 from bayeslink.engines import pattern_counts as counts
 from bayeslink.engines.listed import ListedPairs
 from bayeslink.engines.local import LocalPairs
+from bayeslink.engines.preselected import ChosenPairs
 from bayeslink.engines.spark import sending
 from bayeslink.engines.spark.sending import Sender, loads
+from bayeslink.engines.swapping import SwappedNames
+from bayeslink.engines.swaps import Swaps
 from bayeslink.errors import InputError, TooManyPairsError
 from bayeslink.pairs.candidates import Candidates
 from bayeslink.pairs.source import Pairs, PairSource, sum_weights
@@ -54,7 +59,7 @@ BLOCKS = [(), (), ("zone",), ("zone", "code")]
 
 def local(problem, threads=2):
     a, b = (oracles.records(rows, side=name) for name, rows in problem.sides())
-    return LocalPairs(a, b, problem.fields, [exact(k) for k in problem.block], threads=threads)
+    return LocalPairs(a, b, problem.fields, [exact(k) for k in problem.block], workers=threads)
 
 
 def listed(problem, threads=2):
@@ -99,7 +104,7 @@ def sent(problem, threads=2):
     """The local engine with all of its work sent to others, B in pieces of five records."""
     a, b = (oracles.records(rows, side=name) for name, rows in problem.sides())
     others = Others(FOLDER.name)
-    return LocalPairs(a, b, problem.fields, [exact(k) for k in problem.block], threads=others)
+    return LocalPairs(a, b, problem.fields, [exact(k) for k in problem.block], workers=others)
 
 
 FOLDER = tempfile.TemporaryDirectory()
@@ -144,6 +149,83 @@ def size(request, monkeypatch):
         monkeypatch.setattr(missing, "_MAX_CLASSES", 3)
     if request.param == "in pieces":
         monkeypatch.setattr(joining, "records_at_a_time", lambda tables, threads: 3)
+
+
+# --- what a source says of itself ---------------------------------------------------------------
+
+
+def chosen(problem, threads=2):
+    """Some of the pairs, as another tool's blocking rules leave them."""
+    found = problem.pairs()[::2]
+    a, b = (np.array([p[side] for p in found], np.int32) for side in (0, 1))
+    ids = tuple([f"{side}{i}" for i in range(len(rows))] for side, rows in problem.sides())
+    u = [[1.0] * f.n_levels for f in problem.fields]
+    return ChosenPairs(problem.fields, Pairs(a, b, levels_of(found, problem.fields)), ids, u=u)
+
+
+def saved(problem, threads=2):
+    """A run that was saved and opened again."""
+    rows = [[{"id": f"{side}{i}", **row} for i, row in enumerate(r)] for side, r in problem.sides()]
+    run = bl.link(*map(pa.Table.from_pylist, rows), problem.fields, point=True)
+    with tempfile.TemporaryDirectory() as folder:
+        run.save(f"{folder}/run")
+        opened = bl.open_run(f"{folder}/run")
+        return opened.pairs
+
+
+MORE = [pytest.param(chosen, id="chosen"), pytest.param(saved, id="saved")]
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, *MORE])
+def test_a_source_says_who_works_and_what_may_link(engine):
+    source = swapped_problem().source(engine)
+    assert isinstance(source, PairSource)
+    assert work_threads.threads_of(source.workers) >= 1
+    assert isinstance(source.workers, Others if engine is sent else int)
+    assert (source.memory is None) == (engine in (listed, chosen, saved))
+    assert source.closed == (engine is chosen)
+    assert not source.remote
+    assert source.describe().names == ("a", "b")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_swapped_names_are_found_over_any_source(engine):
+    """The same levels, counts and lists; and what the source says of itself goes through."""
+    problem = swapped_problem()
+    swaps = Swaps.of(local(problem))
+    inner = problem.source(engine)
+    plain, source = (SwappedNames(each, swaps) for each in (local(problem), inner))
+    assert source.n_exceptions == plain.n_exceptions >= 10
+    assert isinstance(source, PairSource)
+    assert (source.workers, source.memory) == (inner.workers, inner.memory)
+    assert (source.closed, source.remote) == (inner.closed, inner.remote)
+    np.testing.assert_array_equal(source.level_counts().counts, plain.level_counts().counts)
+    vectors = [{*zip(map(tuple, p.levels.tolist()), p.counts.tolist(), strict=True)}
+               for p in (source.pattern_counts(), plain.pattern_counts())]  # fmt: skip
+    assert vectors[0] == vectors[1]
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        weights = random_weights(rng, source.fields)
+        threshold = float(rng.uniform(-8, 14))
+        found, expected = (s.pairs_above(weights, threshold) for s in (source, plain))
+        for part in ("a", "b", "levels"):
+            np.testing.assert_array_equal(getattr(found, part), getattr(expected, part))
+    ids = [("A0", "B0"), ("A7", "B7")]
+    np.testing.assert_array_equal(source.find(ids).levels, plain.find(ids).levels)
+
+
+def swapped_problem():
+    """Two files of the same people, of whom every third has the names swapped in B."""
+    rng, first, last = np.random.default_rng(5), ["ann", "bob", "cleo"], ["maier", "huber", "li"]
+    people = [
+        {"name": str(rng.choice(first)) + str(k), "other": str(rng.choice(last)) + str(k),
+         "code": str(rng.integers(3))} for k in range(40)
+    ]  # fmt: skip
+    turned = [
+        {**p, "name": p["other"], "other": p["name"]} if k % 3 == 0 else p
+        for k, p in enumerate(people)
+    ]
+    return Problem(people, turned, [levenshtein("name"), levenshtein("other"), exact("code")], ())
 
 
 # --- random problems --------------------------------------------------------------------------

@@ -35,7 +35,7 @@ MAKERS = {
     "sampling/sensitivity.py": ("_notes",),
     "judging/labels.py": ("known_pairs",),
     "linking/link.py": ("_point_warnings", "_posterior_warnings", "_copies_linked"),
-    "results/outputs.py": ("write_outputs",),
+    "runs/outputs.py": ("write_outputs",),
     "suggesting/suggestion.py": ("in_one_line", "find_ids", "id_warnings"),
     "kernels/__init__.py": ("prepare",),
 }

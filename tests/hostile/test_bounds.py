@@ -70,8 +70,10 @@ from bayeslink.review import server, timeouts
 from bayeslink.judging import judgements
 timeouts.SECONDS = server.SECONDS = 0.5
 judgements._WAIT = 0.5
-from bayeslink.review.material import open_run
-server.serve(open_run(Path(sys.argv[1])), ready=lambda a, once: print(a, flush=True), log=print)
+import bayeslink as bl
+from bayeslink.review.material import material_of
+material = material_of(bl.open_run(sys.argv[1]))
+server.serve(material, ready=lambda a, once: print(a, flush=True), log=print)
 """
 
 

@@ -27,7 +27,7 @@ from click.testing import CliRunner
 
 import bayeslink as bl
 from bayeslink.cli import main
-from bayeslink.results import run_directory
+from bayeslink.runs import run_directory
 
 SECRET = "SECRETNAME"  # stands in the offending cell: no message may show it
 NAMES = ["abelard", "bronwyn", "cuthbert", "dymphna", "ermintrude", "fflur", "guinevere"]

@@ -39,7 +39,7 @@ DRIVER = """
 import atexit, os, signal, sys
 from bayeslink import checkpoints, cli, threads
 from bayeslink.checkpoints import Checkpoints
-from bayeslink.results import run_directory
+from bayeslink.runs import run_directory
 
 moment, number, *words = sys.argv[1:]
 checkpoints.EVERY = 1e9 if moment == "never" else 0.0

@@ -65,7 +65,7 @@ def sent_by_spark(spark):
         a, b = (oracles.records(rows, side=name) for name, rows in problem.sides())
         keys = [exact(k) for k in problem.block]
         workers = cluster.Cluster(spark, threads=threads, records=4)
-        return LocalPairs(a, b, problem.fields, keys, threads=workers, engine="spark")
+        return LocalPairs(a, b, problem.fields, keys, workers=workers, engine="spark")
 
     return engine
 

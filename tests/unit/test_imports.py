@@ -13,7 +13,7 @@ SOURCE = Path(bayeslink.__file__).parent
 # Each room may import from those after it; within a room, imports go in no circle.
 ROOMS = [
     "__main__", "cli", "commands", "review", "exchange", "linking", "suggesting", "plots",
-    "report", "results", "judging", "simulation", "engines", "settings", "sampling", "linkage",
+    "report", "runs", "judging", "simulation", "engines", "settings", "sampling", "linkage",
     "model", "pairs", "comparing", "data", "kernels", "progress", "threads", "streams", "memory",
     "checkpoints", "notebook_html", "number_format", "options", "plain", "private", "distinct",
     "errors", "__init__",
@@ -100,7 +100,7 @@ def test_every_public_name_is_there():
     for name in bayeslink.__all__:
         assert getattr(bayeslink, name) is not None
     code = (
-        "import bayeslink.linking, bayeslink.results.store, bayeslink as bl\n"
+        "import bayeslink.linking, bayeslink.runs.saving, bayeslink as bl\n"
         "assert callable(bl.link) and callable(bl.evaluate)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

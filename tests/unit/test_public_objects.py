@@ -8,7 +8,7 @@ import pytest
 
 import bayeslink as bl
 from bayeslink.linkage.penalized import Mode
-from bayeslink.linking.run import Run
+from bayeslink.runs.run import Run
 from bayeslink.sampling.posterior import Posterior
 
 FIELDS = [bl.levenshtein("gname"), bl.exact("fname"), bl.exact("occup"), bl.date("dob")]

@@ -9,7 +9,7 @@ import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.errors import SettingsError
 from bayeslink.options import Options, key, option, signature_of
-from bayeslink.results.link_toml import KEYS
+from bayeslink.runs.link_toml import KEYS
 from bayeslink.settings import NOT_BY_NAME, READING, LinkSettings
 
 FLAGS = {parameter.name: parameter for parameter in main.commands["link"].params}

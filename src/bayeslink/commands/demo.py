@@ -15,7 +15,7 @@ from bayeslink.commands.output import (
     showing_progress,
     tell,
 )
-from bayeslink.results.run_directory import check_target
+from bayeslink.runs.run_directory import check_target
 
 DEMO_FIELDS = (
     "gname:levenshtein",
@@ -40,7 +40,7 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
         from bayeslink.comparing.parsing import parse_on
         from bayeslink.linking.link import link as link_files
         from bayeslink.report.page import report
-        from bayeslink.results.evaluation import evaluate
+        from bayeslink.runs.evaluation import evaluate
         from bayeslink.simulation.files import simulate as make_files
         from bayeslink.simulation.files import write_simulation
 

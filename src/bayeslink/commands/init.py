@@ -32,7 +32,7 @@ def init(a: str, b: str, output: Path, force: bool, as_json: bool, **flags: Any)
     require_there(a, "A")
     require_there(b, "B")
     with showing_progress() as progress:
-        from bayeslink.results.link_toml import refuse_existing_file, write_new
+        from bayeslink.runs.link_toml import refuse_existing_file, write_new
 
         settings = LinkSettings.of(**said({"a": a, "b": b, **flags}))
         refuse_existing_file(output, force=force)

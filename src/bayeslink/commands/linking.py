@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,12 +30,12 @@ from bayeslink.commands.output import (
     tell,
 )
 from bayeslink.data.locations import require_there
-from bayeslink.errors import SettingsError
+from bayeslink.errors import InputError, SettingsError
 from bayeslink.settings import FOUND, LinkSettings
 
 if TYPE_CHECKING:
-    from bayeslink.linking.run import Run
-    from bayeslink.results.changes import Changes
+    from bayeslink.runs.changes import Changes
+    from bayeslink.runs.run import Run
 
 # In the `meta` of a context: that a run goes on from its checkpoints, and the one that could.
 RESUMED, RESUMABLE = "bayeslink.resumed", "bayeslink.resumable"
@@ -125,7 +125,7 @@ def link(
         require_there(flags["a"], "A" if update is None else "B")
         require_there(flags["b"], "B")
     if output:
-        from bayeslink.results.run_directory import check_target
+        from bayeslink.runs.run_directory import check_target
 
         check_target(Path(output), force=force)  # before the work, not after it
     if update is not None:
@@ -135,9 +135,9 @@ def link(
         from bayeslink.engines.spark.choosing import started_session
         from bayeslink.linking.checks import check_link
         from bayeslink.linking.link import link_with
-        from bayeslink.results.interrupted import checkpoints_of
-        from bayeslink.results.link_toml import load
-        from bayeslink.results.run_directory import check_target, claim
+        from bayeslink.runs.interrupted import checkpoints_of
+        from bayeslink.runs.link_toml import load
+        from bayeslink.runs.run_directory import check_target, claim
 
         entries = {**(load(config) if config else {}), **said(flags)}
         output = output or entries.get("output")
@@ -210,7 +210,7 @@ def resume(ctx: click.Context, output: str, as_json: bool) -> None:
 
     The result is that of a run never interrupted. Files and settings must be as they were.
     """
-    from bayeslink.results.interrupted import what_was_asked
+    from bayeslink.runs.interrupted import what_was_asked
 
     asked, folder = what_was_asked(output)
     ctx.meta[RESUMED] = True
@@ -245,10 +245,10 @@ def _link_batch(
         raise SettingsError("usage: bayeslink link --update RUN B_NEW -o OUT")
     _refuse_what_a_batch_ignores()
     with showing_progress() as progress:
-        from bayeslink.linking.opening import open_run
         from bayeslink.linking.updating import in_doubt, told
         from bayeslink.linking.updating import update as link_batch
-        from bayeslink.results.run_directory import claim
+        from bayeslink.runs.opening import open_run
+        from bayeslink.runs.run_directory import claim
 
         before = open_run(earlier)
         given = {key: flags[key] for key in _TAKEN}
@@ -280,13 +280,16 @@ def _refuse_what_a_batch_ignores() -> None:
 
 def _changes(labels: str | None, config: Path | None, run: Run) -> Changes | None:
     """What changed against the run that was reviewed, or whose settings are repeated."""
-    from bayeslink.results.changes import changes
-    from bayeslink.results.run_directory import is_run
+    from bayeslink.runs.changes import changes
+    from bayeslink.runs.run_directory import is_run
 
     if labels is None:
         return None
     earlier = (Path(labels), Path(labels).parent, *([config.parent] if config else []))
-    return next((changes(folder, run) for folder in earlier if is_run(folder)), None)
+    for folder in filter(is_run, earlier):
+        with suppress(InputError):  # such as one of an earlier version: no reason to lose the run
+            return changes(folder, run)
+    return None
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import click
 from bayeslink.streams import silence
 
 if TYPE_CHECKING:
-    from bayeslink.linking.run import Run
+    from bayeslink.runs.run import Run
 
 LOUD = "bayeslink.loud"  # in the `meta` of a context: 1 with -v, -1 with -q
 

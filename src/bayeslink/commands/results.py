@@ -40,15 +40,16 @@ def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -
         raise SettingsError("give --truth FILE or --labels: the true pairs, or a judged sample.")
     require_run(run, truth=truth)
     with showing_progress() as progress:
-        from bayeslink.results.audit import evaluate_sample
-        from bayeslink.results.evaluation import evaluate as compare_links
-        from bayeslink.results.reading import read_links
+        from bayeslink.runs.audit import evaluate_sample
+        from bayeslink.runs.evaluation import evaluate as compare_links
+        from bayeslink.runs.opening import open_run
 
         progress("comparing links with the truth")
+        opened = open_run(run)
         result = (
-            evaluate_sample(run, labels or None)
+            evaluate_sample(opened, labels or None)
             if truth is None
-            else compare_links(read_links(run), truth)
+            else compare_links(opened, truth)
         )
     if as_json:
         print_json(result.as_dict())
@@ -69,9 +70,9 @@ def explain(run: Path, id_a: str, id_b: str, a: str | None, b: str | None, as_js
     """Say why the records ID_A and ID_B are linked, or not, in the run directory RUN."""
     require_run(run, a=a, b=b)
     with showing_progress() as progress:
-        from bayeslink.linking.saved import explain_saved
+        from bayeslink.runs.opening import open_run
 
-        explanation = explain_saved(run, id_a, id_b, a=a, b=b, progress=progress)
+        explanation = open_run(run, a=a, b=b, progress=progress).explain(id_a, id_b)
     if as_json:
         print_json(dataclasses.asdict(explanation))
         return
@@ -116,8 +117,8 @@ def join(
     """
     require_run(run, a=a, b=b)
     with showing_progress() as progress:
-        from bayeslink.linking.opening import open_run
-        from bayeslink.results.outputs import write_join
+        from bayeslink.runs.opening import open_run
+        from bayeslink.runs.outputs import write_join
 
         progress("joining the files")
         rows = write_join(open_run(run, a=a, b=b), output, how=how, draws=draws, force=force)
@@ -140,7 +141,7 @@ def population(run: Path, as_json: bool) -> None:
     """
     require_run(run)
     with showing_progress() as progress:
-        from bayeslink.linking.opening import open_run
+        from bayeslink.runs.opening import open_run
 
         progress("opening the run")
         posterior = open_run(run).posterior
@@ -182,12 +183,11 @@ def report(
     """Write the run directory RUN as one HTML file to read, print and pass on."""
     require_run(run, a=a, b=b, truth=truth)
     with showing_progress() as progress:
-        from bayeslink.report.page import report as write_report
+        from bayeslink.runs.opening import open_run
 
         progress("writing the report")
-        path = write_report(
-            run, output, truth=truth, disclosure=disclosure, values=not no_values, a=a, b=b
-        )
+        opened = open_run(run, a=a, b=b)
+        path = opened.report(output, truth=truth, disclosure=disclosure, values=not no_values)
     if as_json:
         print_json({"report": str(path)})
     else:

@@ -70,9 +70,10 @@ def review(
     if plan:
         with showing_progress() as progress:
             progress("planning")
-            from bayeslink.results.audit_plan import plan_sample
+            from bayeslink.runs.audit_plan import plan_sample
+            from bayeslink.runs.opening import open_run
 
-            planned = plan_sample(run, width, of=of)
+            planned = plan_sample(open_run(run), width, of=of)
         if as_json:
             print_json(planned.as_dict())
         else:
@@ -83,13 +84,15 @@ def review(
     _require_server()
     with showing_progress() as progress:
         progress("reading the run and its files")
-        from bayeslink.results.audit_sample import draw_sample
-        from bayeslink.review.material import open_run
+        from bayeslink.review.material import material_of
         from bayeslink.review.server import serve
+        from bayeslink.runs.audit_sample import draw_sample
+        from bayeslink.runs.opening import open_run
 
-        material = open_run(run, show, a, b, names)
+        opened = open_run(run, a=a, b=b)
+        material = material_of(opened, show, names)
         if draw is not None:
-            draw_sample(run, draw)
+            draw_sample(opened, draw)
 
     def ready(address: str, address_for_once: str) -> None:
         tell(f"Review at {address}\nCtrl-C ends it; what is judged is saved.")

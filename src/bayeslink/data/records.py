@@ -6,9 +6,9 @@ guesses a type; the typed sources are turned into the text a careful person woul
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -67,6 +67,12 @@ class Records:
         wanted = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(ids, pa.string())
         found = pc.index_in(wanted.cast(self.ids.type), self.ids)
         return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+    def take(self, rows: pa.Array) -> Self:
+        """These records, in this order."""
+        columns = {name: column.take(rows) for name, column in self.columns.items()}
+        lines = None if self._lines is None else self._lines[rows.to_numpy()]
+        return replace(self, ids=self.ids.take(rows), columns=columns, _lines=lines)
 
     def place(self, row: int) -> str:
         """Where the record with this index (from 0) is found, for messages."""

@@ -18,6 +18,7 @@ from bayeslink.errors import OutputError, SettingsError
 from bayeslink.memory import Memory, parse_memory
 from bayeslink.pairs.source import PairSource
 from bayeslink.settings import Ids, Sides
+from bayeslink.threads import Workers
 
 Progress = Callable[[str], None]
 
@@ -68,7 +69,7 @@ def compare(
         `a` and `b` may be tables of its catalogue or addresses of Parquet folders. Spark
         DataFrames bring their own. This machine unless given.
     """
-    fields, keys = _checked_fields(fields), [_block_field(names) for names in as_list(block)]
+    fields, keys = _checked_fields(fields), block_fields(block)
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise SettingsError(f"threads must be a whole number from 1 up, got {threads!r}.")
     options, room = read_options(read, missing), Memory(parse_memory(memory))
@@ -90,7 +91,24 @@ def compare(
     if checkpoints is not None:
         checkpoints.bind({f"input {s}": str(r.sha256) for s, r in zip("AB", records, strict=True)})
     workers, does = (threads, "local") if cluster is None else (cluster, "spark")
-    pairs = LocalPairs(records[0], records[1], fields, keys, workers, room, checkpoints, does)
+    how = {"block": block, "swapped_names": swapped_names, "workers": workers}
+    return compare_records(records, fields, **how, memory=room, checkpoints=checkpoints, does=does)
+
+
+def compare_records(
+    records: Sequence[Records],
+    fields: Sequence[Field],
+    *,
+    block: Sequence[Sides] = (),
+    swapped_names: bool = False,
+    workers: int | Workers | None = None,
+    memory: Memory | None = None,
+    checkpoints: Checkpoints | None = None,
+    does: str = "local",
+) -> PairSource:
+    """The same of records that were read before."""
+    keys = block_fields(block)
+    pairs = LocalPairs(records[0], records[1], fields, keys, workers, memory, checkpoints, does)
     return with_swapped_names(pairs) if swapped_names else pairs
 
 
@@ -122,10 +140,12 @@ def flat(fields: Any) -> list[Any]:
     return [f for part in given for f in (part if isinstance(part, list | tuple) else [part])]
 
 
-def _block_field(names: Sides) -> Field:
-    if isinstance(names, str):
-        return exact(names)
-    return exact(names[0], columns=tuple(names))
+def block_fields(block: Sequence[Sides]) -> list[Field]:
+    """The columns of a blocking key, as fields."""
+    return [
+        exact(names) if isinstance(names, str) else exact(names[0], columns=tuple(names))
+        for names in as_list(block)
+    ]
 
 
 def as_list(block: Any) -> list[Sides]:

@@ -66,6 +66,7 @@ class ListedPairs(Held):
     """
 
     names: tuple[str, str] = ("a", "b")  # of the two data sets, where the pairs came from
+    closed, remote = False, False
 
     def __init__(
         self,
@@ -82,6 +83,7 @@ class ListedPairs(Held):
     ) -> None:
         self.fields: Sequence[Field] = tuple(fields)
         self.kind, self.id_types = kind, id_types
+        self.workers, self.memory = 1, None
         self._ids = pa.array(ids[0], TEXT), pa.array(ids[1], TEXT)
         if blocks is None:
             blocks = np.zeros(self.n_a, np.int64), np.zeros(self.n_b, np.int64)
@@ -223,4 +225,5 @@ class ListedPairs(Held):
             plan=None,
             memory={},
             resources="All pairs are listed in memory.",
+            names=self.names,
         )

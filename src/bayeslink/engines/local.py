@@ -55,7 +55,7 @@ class LocalPairs(HeldHere):
         b: Records,
         fields: Sequence[Field],
         block: Sequence[Field] = (),
-        threads: int | Workers | None = None,
+        workers: int | Workers | None = None,
         memory: Memory | None = None,
         checkpoints: Checkpoints | None = None,
         engine: str = "local",
@@ -63,15 +63,16 @@ class LocalPairs(HeldHere):
         self._checkpoints = checkpoints
         self.memory = Memory() if memory is None else memory
         self.records = (a, b)
-        self.threads: int | Workers = threads or os.cpu_count() or 1
+        self.workers: int | Workers = workers or os.cpu_count() or 1
         self.engine = engine  # who does the work: "local", this machine; "spark"
         self.dictionaries = [
-            build_dictionary(f, a, b, self.threads, self.memory, checkpoints) for f in fields
+            build_dictionary(f, a, b, self.workers, self.memory, checkpoints) for f in fields
         ]
         self.fields: Sequence[Field] = tuple(d.field for d in self.dictionaries)
         self.open_fields = open_fields(self.dictionaries)
         self.tie_keys = tie_keys(a, b, self.fields)
         kinds = {a.kind, b.kind}
+        self.closed, self.remote = False, "spark" in kinds
         self.id_types = (a.id_type, b.id_type)
         self.kind = next((kind for kind in ("spark", "pandas", "polars") if kind in kinds), "arrow")
         self.block_of = block_keys(a, b, block)
@@ -109,7 +110,7 @@ class LocalPairs(HeldHere):
         if not self.open_fields:
             return self._told_counts
         return estimate_levels(
-            self.dictionaries, self.tables, self._told_counts, self.levels_of, self.threads
+            self.dictionaries, self.tables, self._told_counts, self.levels_of, self.workers
         )
 
     def level_counts(self) -> LevelCounts:
@@ -125,7 +126,7 @@ class LocalPairs(HeldHere):
                 self.fields,
                 self.level_counts().counts,
                 partial(self.pairs_above, in_files=True),
-                self.threads,
+                self.workers,
                 which=which,
                 rows=None if rows is None else self._positions(rows),
                 levels_of=self.levels_of if self.open_fields else None,
@@ -146,14 +147,14 @@ class LocalPairs(HeldHere):
         def search() -> tuple[Pairs, SearchPlan]:
             problem = self._problem(weights, threshold)
             if not self.open_fields:
-                return find_above(self.tables, problem, self.threads, in_files)
+                return find_above(self.tables, problem, self.workers, in_files)
             return find_open(
                 self.tables,
                 problem,
                 self.dictionaries,
                 weights,
                 self._told_counts,
-                self.threads,
+                self.workers,
                 in_files,
             )
 

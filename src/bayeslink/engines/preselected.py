@@ -22,6 +22,8 @@ class ChosenPairs(ListedPairs):
     what among non-links is not told (`pattern_counts` of chosen records is empty).
     """
 
+    closed = True
+
     def __init__(self, *arguments: Any, u: Sequence[Sequence[float]], **options: Any) -> None:
         super().__init__(*arguments, only=True, **options)
         self.scope = Scope(np.array([self.n_a]), np.array([self.n_b]))

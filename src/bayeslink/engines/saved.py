@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -12,8 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bayeslink.comparing.fields import Field
+from bayeslink.data.records import Records
 from bayeslink.engines.finding import rows_named
-from bayeslink.errors import InputError
 from bayeslink.pairs.base import HeldHere
 from bayeslink.pairs.source import (
     Description,
@@ -25,6 +26,7 @@ from bayeslink.pairs.source import (
     Patterns,
     Scope,
 )
+from bayeslink.threads import Workers
 
 Rows = NDArray[np.int32]
 
@@ -34,8 +36,13 @@ class SavedPairs(HeldHere):
 
     Parameters
     ----------
+    listed
+        Pairs of which the comparison vectors are known without the files.
+    records
+        Reads the files again; called at most once, for what only they can tell.
     compared
-        Reads and compares the files again; called at most once, for what only they can tell.
+        Compares them again, with the records if they are files that this machine reads; called at
+        most once.
     """
 
     def __init__(
@@ -50,31 +57,29 @@ class SavedPairs(HeldHere):
         kind: str,
         id_types: tuple[str | None, str | None],
         copies: tuple[Ints, Ints] | None,
-        compared: Callable[[], PairSource],
+        closed: bool,
+        listed: Pairs,
+        records: Callable[[], tuple[Records, Records]],
+        compared: Callable[[tuple[Records, Records] | None], PairSource],
     ) -> None:
         self.fields: Sequence[Field] = tuple(fields)
         self.scope, self.tie_keys = scope, tie_keys
         self.kind, self.id_types, self.copies = kind, id_types, copies
-        self.listed: Pairs | None = None  # whose comparison vectors are known without the files
+        self.closed = closed
+        self.remote = any(given["kind"] == "spark" for given in description.inputs)
+        self.workers: int | Workers = os.cpu_count() or 1
+        self.memory = None
+        self._listed = listed
         self._ids, self._counts, self._description = ids, counts, description
-        self._compare = compared
+        self._read, self._compare = records, compared
+
+    @cached_property
+    def _records(self) -> tuple[Records, Records]:
+        return self._read()
 
     @cached_property
     def _files(self) -> PairSource:
-        found = self._compare()
-        for side, ids in enumerate(self._ids):
-            n = (found.n_a, found.n_b)[side]
-            if n != len(ids) or not found.ids(side, np.arange(n, dtype=np.int32)).equals(ids):
-                raise InputError(
-                    f"input {'AB'[side]} does not hold the records that were linked, in their "
-                    "order. Give the file as it was, or link again."
-                )
-        if [f.labels for f in found.fields] != [f.labels for f in self.fields]:
-            raise InputError(
-                "the files compare differently from when they were linked: they have changed. "
-                "Give them as they were, or link again."
-            )
-        return found
+        return self._compare(None if self.remote else self._records)
 
     @property
     def n_a(self) -> int:
@@ -112,13 +117,11 @@ class SavedPairs(HeldHere):
 
     def levels_of(self, a: Rows, b: Rows) -> NDArray[np.uint8]:
         at = self._place(a.astype(np.int64) * self.n_b + b)
-        if at is None or self.listed is None:
-            return self._files.levels_of(a, b)
-        return self.listed.levels[at]
+        return self._files.levels_of(a, b) if at is None else self._listed.levels[at]
 
     def _place(self, wanted: Ints) -> Ints | None:
         """Where pairs are among those listed; None if one of them is not."""
-        if self.listed is None or not len(self.listed):
+        if not len(self._listed):
             return None
         order, numbers = self._in_order
         at = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
@@ -126,8 +129,7 @@ class SavedPairs(HeldHere):
 
     @cached_property
     def _in_order(self) -> tuple[Ints, Ints]:
-        assert self.listed is not None
-        numbers = self.listed.numbered(self.n_b)
+        numbers = self._listed.numbered(self.n_b)
         order = np.argsort(numbers)
         return order, numbers[order]
 
@@ -148,4 +150,7 @@ class SavedPairs(HeldHere):
         return self._files.draw_pairs(field, level, luck)
 
     def cells(self, side: int, rows: Sequence[int]) -> list[dict[str, str | None]]:
-        return self._files.cells(side, rows)
+        if self.remote:
+            return self._files.cells(side, rows)
+        records = self._records[side]
+        return [{f.name: records.text(f.columns[side], row) for f in self.fields} for row in rows]

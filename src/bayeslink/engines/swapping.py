@@ -74,7 +74,10 @@ class _Vectors:
 
 
 def with_swapped_names(pairs: LocalPairs) -> PairSource:
-    """The same pairs with a level for swapped names, where names are swapped."""
+    """The same pairs with a level for swapped names, where names are swapped.
+
+    Which are follows from the values of both files (`Swaps`), which the local engine has.
+    """
     swaps = Swaps.of(pairs)
     if swaps is None:
         return pairs
@@ -85,7 +88,7 @@ def with_swapped_names(pairs: LocalPairs) -> PairSource:
 class SwappedNames(HeldHere):
     """A PairSource over another one, with exceptions to its comparison vectors."""
 
-    def __init__(self, inner: LocalPairs, swaps: Swaps) -> None:
+    def __init__(self, inner: PairSource, swaps: Swaps) -> None:
         self.inner, self._swaps = inner, swaps
         self._first, self._second = swaps.first, swaps.second
         field, other = inner.fields[self._first], inner.fields[self._second]
@@ -95,7 +98,8 @@ class SwappedNames(HeldHere):
             for j, f in enumerate(inner.fields)
         )
         self.scope: Scope = inner.scope
-        self.memory = inner.memory
+        self.workers, self.memory = inner.workers, inner.memory
+        self.closed, self.remote = inner.closed, inner.remote
         self.tie_keys = inner.tie_keys
         self.kind, self.id_types = inner.kind, inner.id_types
         counts = inner.level_counts().counts
@@ -117,7 +121,7 @@ class SwappedNames(HeldHere):
         self._ranked = (ranked[~full], ranked[full])
 
     def _each(self, parts: Sequence[Part], work: Callable[[Part], T]) -> list[T]:
-        return run_all([partial(work, part) for part in parts], threads_of(self.inner.threads))
+        return run_all([partial(work, part) for part in parts], threads_of(self.workers))
 
     def _look(self, part: Part) -> tuple[Pairs, NDArray[np.uint8]]:
         """Exceptions, and what they would be otherwise."""
@@ -148,7 +152,7 @@ class SwappedNames(HeldHere):
         return int(self._vectors.counts.sum())
 
     @property
-    def copies(self) -> tuple[Ints, Ints]:
+    def copies(self) -> tuple[Ints, Ints] | None:
         return self.inner.copies
 
     @property

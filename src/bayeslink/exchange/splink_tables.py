@@ -16,7 +16,7 @@ from bayeslink.exchange.splink_settings import levels_of
 from bayeslink.pairs.pair_tables import in_kind, with_own_ids
 
 if TYPE_CHECKING:
-    from bayeslink.linking.run import Run
+    from bayeslink.runs.run import Run
 
 _SIDES = ("l", "r")
 
@@ -178,7 +178,7 @@ def splink_labels(run: Run, names: Sequence[str] | None = None) -> Any:
 
 def _names(run: Run, names: Sequence[str] | None) -> tuple[str, str]:
     """The names of the data sets: as given, as Splink's predictions had them, or "a" and "b"."""
-    found = names if names is not None else getattr(run.pairs, "names", ("a", "b"))
+    found = names if names is not None else run.pairs.describe().names
     if isinstance(found, str) or len(found) != 2:
         raise SettingsError(f"names takes the names of A and of B, got {names!r}.")
     return str(found[0]), str(found[1])

@@ -21,7 +21,6 @@ from bayeslink.linkage.assignment import Assignment, assign
 from bayeslink.linkage.known import Known
 from bayeslink.linkage.priors import LinkCountPrior, LinkPrior, Overlap, Penalty
 from bayeslink.linkage.rivals import Rivals, expected_above, expected_by_weight
-from bayeslink.memory import Memory
 from bayeslink.model.dependence import certain_links, learn_tree
 from bayeslink.model.structure import DEPENDENT, INDEPENDENT, Structure, checked_structure
 from bayeslink.model.weights import ByField, Parameters, other_counts, proportions
@@ -259,10 +258,9 @@ def _climb_all(
 
 def _at_rest(mode: Mode) -> Mode:
     """The mode, its large arrays in files where the memory budget has no room for them."""
-    memory = getattr(mode.pairs, "memory", None)
-    if not isinstance(memory, Memory):
+    memory, linked, solved = mode.pairs.memory, mode.linked, mode.assignment
+    if memory is None:
         return mode
-    linked, solved = mode.linked, mode.assignment
     return replace(
         mode,
         linked=Pairs(*(memory.keep(part) for part in (linked.a, linked.b, linked.levels))),

@@ -9,7 +9,7 @@ from typing import Any
 
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.pairs.source import PairSource
-from bayeslink.results.state import as_arrays, from_arrays
+from bayeslink.runs.state import as_arrays, from_arrays
 
 
 class FitJournal:

@@ -19,7 +19,6 @@ from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing.fields import Field
 from bayeslink.data.locations import is_path
 from bayeslink.engines.compare import Progress
-from bayeslink.engines.preselected import ChosenPairs
 from bayeslink.engines.spark.choosing import is_here
 from bayeslink.judging.judgements import LINK, NONLINK
 from bayeslink.judging.labels import known_pairs, with_verdict
@@ -30,12 +29,12 @@ from bayeslink.linkage.posthoc import posthoc_blocks
 from bayeslink.linking.checks import check_link, refuse_third_file
 from bayeslink.linking.fit_journal import FitJournal
 from bayeslink.linking.reading import compare_files, with_fields
-from bayeslink.linking.run import Run
 from bayeslink.model.structure import INDEPENDENT
 from bayeslink.options import described, signature_of
 from bayeslink.pairs.pair_tables import pair_table
 from bayeslink.pairs.source import PairSource
 from bayeslink.progress import with_bar
+from bayeslink.runs.run import Run
 from bayeslink.sampling.fit_checks import check_fit
 from bayeslink.sampling.posterior import Posterior
 from bayeslink.sampling.sampler import sample
@@ -189,7 +188,7 @@ def _resolved(
         b=files[1],
         id=ids,
         fields=list(settings.fields or pairs.fields),
-        restricted=settings.restricted or isinstance(pairs, ChosenPairs),  # no other pair may link
+        restricted=settings.restricted or pairs.closed,
         engine="spark" if pairs.describe().engine == "spark" else None,
         started_in=os.getcwd(),
     )

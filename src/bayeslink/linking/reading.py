@@ -13,7 +13,7 @@ from bayeslink.engines.spark.choosing import is_spark
 from bayeslink.errors import NoColumnError, SettingsError
 from bayeslink.model.structure import DEPENDENT
 from bayeslink.pairs.source import PairSource
-from bayeslink.results.models import (
+from bayeslink.runs.models import (
     fields_from,
     id_as_learned,
     read_as_learned,

@@ -1,4 +1,4 @@
-"""A new batch of B, linked to what is left of A."""
+"""An earlier run, linked again; or a new batch of B, linked to what is left of its A."""
 
 from __future__ import annotations
 
@@ -14,13 +14,37 @@ from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.records import read_records
 from bayeslink.errors import InputError
 from bayeslink.linking.link import link_with
-from bayeslink.linking.opening import open_run
-from bayeslink.linking.run import Run
 from bayeslink.pairs.source import Ints
-from bayeslink.results.outputs import inputs_of, linked_rows
+from bayeslink.runs.inputs import inputs_of
+from bayeslink.runs.opening import as_run, open_run
+from bayeslink.runs.outputs import linked_rows
+from bayeslink.runs.run import Run
 from bayeslink.settings import LinkSettings
 
 _SURE = 0.95  # an earlier link below this is told of as in doubt
+
+
+def relink(run: Run | str | Path, *, a: Any = None, b: Any = None, **changes: Any) -> Run:
+    """Link once more with the settings of a run, or with some of them changed.
+
+    Parameters
+    ----------
+    run
+        A `Run`, or a run directory.
+    a, b
+        Other inputs; needed where the run was opened from a directory that does not have them.
+    changes
+        Arguments of `link` to take in place of the run's, such as `draws=5000`.
+    """
+    run = as_run(run)
+    found = run.sources or (None, None)
+    a, b = (found[k] if given is None else given for k, given in enumerate((a, b)))
+    for side, source in (("a", a), ("b", b)):
+        if source is None:
+            raise InputError(f"input {side.upper()} of the run is not here. Give it: {side}=….")
+    settings = LinkSettings(**run.settings.repeated(), labels=run.labels)
+    work = {key: changes.pop(key) for key in ("progress", "checkpoints") if key in changes}
+    return link_with(settings.changed(**changes), a, b, **work)
 
 
 def update(
@@ -45,8 +69,7 @@ def update(
     changes
         Other arguments of `link`, such as `draws=5000`.
     """
-    if not isinstance(run, Run):
-        run = open_run(run, a=a)
+    run = run if isinstance(run, Run) else open_run(run, a=a)
     free = np.setdiff1d(np.arange(run.pairs.n_a), linked_rows(run).a)
     if not len(free):
         raise InputError("every record of A has a link already: there is nothing left to link to.")

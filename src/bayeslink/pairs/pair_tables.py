@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from bayeslink.pairs.source import Ints, Pairs, PairSource
 
+MISSING = "–"  # in place of a value that a record lacks
+
 
 def pair_table(source: PairSource, pairs: Pairs, columns: Mapping[str, Any]) -> pa.Table:
     """Pairs with their ids, the given columns and their levels, as an Arrow table."""
@@ -82,5 +84,6 @@ def pair_values(source: PairSource, pairs: Pairs) -> list[dict[str, tuple[str, s
     """What both records of each pair hold, by field, as a person reads it."""
     sides = source.cells(0, pairs.a.tolist()), source.cells(1, pairs.b.tolist())
     return [
-        {name: (a[name] or "–", b[name] or "–") for name in a} for a, b in zip(*sides, strict=True)
+        {name: (a[name] or MISSING, b[name] or MISSING) for name in a}
+        for a, b in zip(*sides, strict=True)
     ]

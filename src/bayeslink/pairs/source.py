@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.comparing.fields import Field
+from bayeslink.memory import Memory
+from bayeslink.threads import Workers
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -123,6 +125,7 @@ class Description:
     plan: Plan | None  # of the search done last
     memory: Mapping[str, Any]  # budget and use
     resources: str  # the same in words
+    names: tuple[str, str] = ("a", "b")  # of the two data sets, for tools that name them
 
 
 @runtime_checkable
@@ -137,6 +140,16 @@ class PairSource(Protocol):
     tie_keys: tuple[NDArray[np.uint64], NDArray[np.uint64]]  # of each record, free of row order
     kind: str  # of tables that go back to the caller: "pandas", "polars" or "arrow"
     id_types: tuple[str | None, str | None]  # of whole-number ids, such as "int64"; None: text
+    closed: bool  # no other pair may link than those that were given
+    remote: bool  # records are in tables that other machines read; they write the results, too
+
+    @property
+    def workers(self) -> int | Workers:
+        """Who does what can be done in pieces: so many threads here, or other machines."""
+
+    @property
+    def memory(self) -> Memory | None:
+        """What keeps large arrays in files; None where all that is listed is in memory anyway."""
 
     @property
     def copies(self) -> tuple[Ints, Ints] | None:

@@ -20,7 +20,7 @@ from bayeslink.report.markup import Number, facts, figure, notes, paragraph, sec
 from bayeslink.report.material import Material
 from bayeslink.report.sections import file_names, how_to_review, provenance
 from bayeslink.report.svg import escape, tag
-from bayeslink.results.evaluation import evaluate
+from bayeslink.runs.evaluation import evaluate
 from bayeslink.sampling.diagnostics import Diagnostic, verdict
 
 

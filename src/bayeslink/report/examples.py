@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from bayeslink.number_format import signed
+from bayeslink.pairs.pair_tables import MISSING
 from bayeslink.report import charts
 from bayeslink.report.markup import Cell, Drawn, Number, menu, paragraph, section, table
-from bayeslink.report.material import Material
+from bayeslink.report.material import Cells, Material
 from bayeslink.report.rows import Scale, Step, row_bar, swatches
 from bayeslink.report.sections import LOG2
 from bayeslink.report.svg import Chart, escape, tag
-from bayeslink.results.differences import Segment, compared, usual_writing, visible
-from bayeslink.results.explanation import Explanation, Rival, explain_pair
-from bayeslink.results.record_values import MISSING, Cells
+from bayeslink.runs.differences import Segment, compared, usual_writing, visible
+from bayeslink.runs.explanation import Explanation, Rival, explain_pair
 
 _WANTED = (1.0, 0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.3, 0.1)
 _FAR = 0.08  # a pair further than this from the probability wanted is no example of it

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from functools import singledispatch
 
+import numpy as np
+
 from bayeslink.linkage.penalized import PenalizedFit
+from bayeslink.model.weights import Parameters
 from bayeslink.notebook_html import Shown
+from bayeslink.pairs.source import PairSource
 from bayeslink.report import charts, curves
-from bayeslink.report.svg import notebook
+from bayeslink.report.svg import Chart, notebook
+from bayeslink.runs.run import Run
 from bayeslink.sampling.posterior import Posterior
 
 
@@ -15,6 +20,22 @@ from bayeslink.sampling.posterior import Posterior
 def as_html(result: Shown) -> str:
     """Sentences and a picture."""
     raise TypeError(f"nothing is drawn of {type(result).__name__}")
+
+
+def weight_chart(pairs: PairSource, parameters: Parameters) -> Chart:
+    """Match weight of each level that any pair has: that of others is the prior's alone."""
+    seen = pairs.level_counts().counts > 0
+    weights = np.where(seen, parameters.log_weights, np.nan)
+    return charts.parameter_weights(pairs.fields, weights)
+
+
+@as_html.register
+def _(run: Run) -> str:
+    weights = weight_chart(run.pairs, run.parameters)
+    lines = [*run.report_lines(), *run.warnings]
+    if (posterior := run.posterior) is None:
+        return notebook(lines, weights)
+    return notebook(lines, curves.links(posterior.n_links, posterior.interval()), weights)
 
 
 @as_html.register

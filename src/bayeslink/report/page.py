@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,9 @@ from bayeslink.report.disclosed import disclosed_page
 from bayeslink.report.examples import examples
 from bayeslink.report.material import Material, gather
 from bayeslink.report.svg import asset, escape, tag
-from bayeslink.results.evaluation import evaluate
-from bayeslink.results.pair_files import pairs_of
+from bayeslink.runs.evaluation import evaluate
+from bayeslink.runs.pair_files import pairs_of
+from bayeslink.runs.run import Run
 
 _CONTENTS = {
     "fit": "Does it fit?",
@@ -38,49 +38,28 @@ _CONTENTS = {
 
 
 def report(
-    source: Any,
+    run: Run,
     path: str | Path | None = None,
     *,
     truth: Any = None,
     disclosure: int | None = None,
     values: bool = True,
-    a: Any = None,
-    b: Any = None,
 ) -> Path:
-    """Write the report of a run as one HTML file, and return its path.
-
-    Parameters
-    ----------
-    source
-        The directory a run was saved to, or a `Run`.
-    path
-        The file to write; report.html in the directory unless given.
-    truth
-        Known true pairs, a file or a table with id_a and id_b: adds how well it went and whether
-        the probabilities are calibrated.
-    disclosure
-        Counts are rounded to the nearest of its multiples, those below it shown as "< k", and
-        nothing else is told from which one could be worked out; see `disclosed_page`.
-    values
-        Whether the examples show the records' values and ids.
-    a, b
-        Where the inputs of a run directory are now, if they are not where they were.
-    """
+    """Write the report of a run as one HTML file, and return its path: see `Run.report`."""
     if path is None:
-        if not isinstance(source, str | os.PathLike):
+        if run.directory is None:
             raise SettingsError("name the file to write, such as run.report('report.html').")
-        path = Path(source) / "report.html"
+        path = run.directory / "report.html"
     if disclosure is not None and (isinstance(disclosure, bool) or disclosure < 1):
         raise SettingsError(f"disclosure must be a whole number from 1 up, got {disclosure!r}.")
-    material, known = gather(source, a, b), None if truth is None else pairs_of(truth, "truth")
+    material, known = gather(run), None if truth is None else pairs_of(truth, "truth")
     if disclosure is None:
         title, body = page(material, truth=known, values=values)
     else:
         title, body = disclosed_page(material, Counts(disclosure), known)
     made = _filled(title, body)
     target = Path(path)
-    folder = Path(source) if isinstance(source, str | os.PathLike) else target.parent
-    _write(target, made, mode_within(folder))
+    _write(target, made, mode_within(run.directory or target.parent))
     return target
 
 

@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from bayeslink.number_format import signed
 from bayeslink.report import curves
 from bayeslink.report.markup import (
@@ -20,10 +18,11 @@ from bayeslink.report.markup import (
     section,
     table,
 )
-from bayeslink.report.material import FEW_PAIRS, Material
+from bayeslink.report.material import Material
 from bayeslink.report.svg import escape, tag
-from bayeslink.results.evaluation import Evaluation
-from bayeslink.results.expected import errors_to_expect, expected_errors
+from bayeslink.runs.evaluation import Evaluation
+from bayeslink.runs.expected import errors_to_expect, expected_errors
+from bayeslink.runs.theta_path import FEW_PAIRS
 
 LOG2 = math.log(2)
 
@@ -160,15 +159,14 @@ def _path(material: Material) -> str:
     p = material.path
     if p is None:
         many = material.summary["n_pairs"] > FEW_PAIRS
-        why = "there are many pairs" if many else "the input files are not at hand as they were"
+        why = "there are many pairs" if many else "some θ has no estimate"
         return paragraph(
             f"The path of links over θ is left out, as {why}: penalty_path and plots.path draw it.",
             "aside",
         )
-    up, down = (np.array([m.n_links for m in side], float) for side in (p.up, p.down))
     dependent = material.summary["structure"]["name"] != "independent"
     return figure(
-        curves.path(p.thetas, up, down, material.summary["theta"]),
+        curves.path(p.theta, p.up, p.down, material.summary["theta"]),
         "Links of the penalized-likelihood estimate over θ"
         + (", were fields independent" if dependent else "")
         + ". Where the two lines part, there are several modes.",

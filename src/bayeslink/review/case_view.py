@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from bayeslink.comparing.fields import Field
-from bayeslink.results.differences import compared, same, usual_writing, visible
-from bayeslink.results.explanation import beyond_each
 from bayeslink.review.material import Material
+from bayeslink.runs.differences import compared, same, usual_writing, visible
+from bayeslink.runs.explanation import beyond_each
 
 
 def in_order(material: Material, key: str) -> list[int]:

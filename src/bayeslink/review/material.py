@@ -1,4 +1,4 @@
-"""A run directory opened for review: its tables, and the records read again from their files."""
+"""What a review shows of a run: its tables, and the records read again from their files."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from bayeslink.data.records import Records
 from bayeslink.errors import InputError
 from bayeslink.judging.judgements import Pair
 from bayeslink.pairs.source import Ints
-from bayeslink.results import reading, store
-from bayeslink.results.audit_sample import fingerprint, read_reach
 from bayeslink.review.cases import Cases, find_cases
+from bayeslink.runs.inputs import records_again
+from bayeslink.runs.opening import saved_in
+from bayeslink.runs.run import Run
 from bayeslink.settings import LinkSettings
 
 _PAIR = "pair-"  # begins the key of a case that is one pair below the floor
@@ -30,10 +31,8 @@ _PAIR = "pair-"  # begins the key of a case that is one pair below the floor
 class Material:
     """What the cases of a run are made of."""
 
-    folder: Path
-    inputs: tuple[str | None, str | None]  # where the files are, if not where they were
+    run: Run
     names: tuple[str, str]  # of the data sets, in labels for Splink
-    fingerprint: str  # of the run
     fields: Sequence[Field]  # compared
     further: Sequence[Field]  # not compared, only shown: blocking keys, and columns asked for
     records: tuple[Records, Records]
@@ -42,6 +41,11 @@ class Material:
     weights: Mapping[tuple[str, int], tuple[str, float]]  # by field and level: in words, in bits
     cases: Cases
     _versions: dict[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def folder(self) -> Path:
+        """Where the judgements are kept: the directory of the run."""
+        return saved_in(self.run)
 
     def pairs_of(self, key: str) -> list[int]:
         """The candidates of a case, by its key: its number from 1, or a single pair's."""
@@ -96,41 +100,30 @@ class Material:
         return self._versions[key]
 
 
-def open_run(
-    folder: Path,
-    show: Sequence[str] = (),
-    a: str | None = None,
-    b: str | None = None,
-    names: tuple[str, str] = ("a", "b"),
+def material_of(
+    run: Run, show: Sequence[str] = (), names: tuple[str, str] = ("a", "b")
 ) -> Material:
-    """Read a run directory, and again the files that were linked.
+    """What there is to review of a saved run; reads its files again.
 
     Parameters
     ----------
     show
         Columns of both files to be seen beside the fields compared; COLUMN_A=COLUMN_B where their
         names differ.
-    a, b
-        Where the files are now, if they are not where they were.
     names
         What the two data sets are called in Splink, for the labels written for it.
     """
-    summary = reading.read_summary(folder)
-    if "chains" not in summary:
+    if run.as_table("pairs") is None:
         raise InputError(
-            f"{folder} has no link probabilities, so no case is worth more than another. "
+            f"{run.directory} has no link probabilities, so no case is worth more than another. "
             "Give the directory of a run made without --point."
         )
-    settings = store.inputs_from(folder, a, b)
-    fields, further = settings.fields, _further(settings, show)
-    records = store.read_inputs(settings, (*fields, *further), summary)
-    candidates = _with_reach(folder, reading.read_table(folder, "pairs"))
-    parameters = reading.read_table(folder, "parameters")
+    fields, further = run.settings.fields, _further(run.settings, show)
+    records = records_again(run, (*fields, *further))
+    candidates = _with_reach(run)
     return Material(
-        folder=folder,
-        inputs=(a, b),
+        run=run,
         names=names,
-        fingerprint=fingerprint(folder),
         fields=fields,
         further=further,
         records=records,
@@ -138,15 +131,16 @@ def open_run(
         rows=(_rows(candidates["id_a"], records[0]), _rows(candidates["id_b"], records[1])),
         weights={
             (row["field"], row["level"]): (row["label"], row["match_weight"])
-            for row in parameters.to_pylist()
+            for row in run.as_table("parameters").to_pylist()
         },
-        cases=find_cases(candidates, reading.read_links(folder)),
+        cases=find_cases(candidates, run.table),
     )
 
 
-def _with_reach(folder: Path, candidates: pa.Table) -> pa.Table:
+def _with_reach(run: Run) -> pa.Table:
     """The candidates, and after them the pairs of the random sample's reach that are none."""
-    if (reach := read_reach(folder)) is not None:
+    candidates: pa.Table = run.as_table("pairs")
+    if (reach := run.as_table("reach")) is not None:
         new = reach.filter(pa.array(~among(reach, candidates)))
         candidates = pa.concat_tables([candidates, new.cast(candidates.schema)])
     return candidates.combine_chunks()

@@ -12,11 +12,11 @@ from typing import Any
 
 from bayeslink.errors import BayeslinkError, InputError, SettingsError
 from bayeslink.judging.judgements import LINK, NONLINK, Judgement, Judgements, Pair, Sample
-from bayeslink.results.audit import evaluate_sample
-from bayeslink.results.audit_sample import draw_sample
-from bayeslink.results.differences import visible
 from bayeslink.review.case_view import evidence, in_order, screen
 from bayeslink.review.material import Material
+from bayeslink.runs.audit import evaluate_sample
+from bayeslink.runs.audit_sample import draw_sample
+from bayeslink.runs.differences import visible
 
 QUEUES = ("open", "second", "sample", "disagreements")
 _HELD = 600.0  # seconds for which a case given to one reviewer is not given to another
@@ -176,7 +176,7 @@ class Desk:
 
     def draw_sample(self, size: int) -> None:
         """Draw pairs at random, which make a queue of their own."""
-        draw_sample(self.material.folder, size)
+        draw_sample(self.material.run, size)
 
     def standing(self) -> Standing:
         """What stands at this moment, worked out anew only if anyone has judged since."""
@@ -246,14 +246,14 @@ class Desk:
     def _sample(self) -> Sample | None:
         """The random sample, unless it was drawn from another run."""
         sample = self.judgements.sample()
-        return None if sample is None or sample.run != self.material.fingerprint else sample
+        return None if sample is None or sample.run != self.material.run.fingerprint else sample
 
     def _sample_summary(self) -> dict[str, Any] | None:
         sample = self._sample()
         if sample is None:
             return None
         try:
-            found = evaluate_sample(self.material.folder)
+            found = evaluate_sample(self.material.run)
         except InputError:  # nothing is judged yet
             return {"drawn": len(sample.pairs), "left": len(sample.pairs), "quality": ""}
         # Only the whole sample is random: of its pairs, those worth most may be judged first.

@@ -8,15 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from bayeslink.errors import BayeslinkError
-from bayeslink.results.changes import changes
-from bayeslink.results.store import run_settings
+from bayeslink.runs.changes import changes
+from bayeslink.runs.opening import saved_in
+from bayeslink.runs.run import Run
 
 
 class Rerun:
     """One linkage at a time, and how it went."""
 
-    def __init__(self, folder: Path, inputs: tuple[str | None, str | None] = (None, None)) -> None:
-        self._inputs = inputs  # where the files are now, if they have moved
+    def __init__(self, run: Run) -> None:
+        folder, self._run = saved_in(run), run
         self._folder = folder.resolve() if folder.name in ("", "..") else folder
         self._lock = threading.Lock()
         self._status, self._words = "", ""  # "", running, done or failed
@@ -24,10 +25,8 @@ class Rerun:
     def state(self) -> dict[str, str]:
         """How it goes, in words, and the command that does the same."""
         config, labels, output = self._folder / "link.toml", self._folder, self._output()
-        moved = []
-        if any(self._inputs):
-            settings = run_settings(self._folder, *self._inputs)
-            moved = [str(settings.a), str(settings.b)]
+        told, here = (self._run.settings.a, self._run.settings.b), self._run.sources or ()
+        moved = [] if told == here else [str(source) for source in here]
         parts = [*moved, "--config", str(config), "--labels", str(labels), "-o", str(output)]
         command = shlex.join(["bayeslink", "link", *parts])
         found = {"command": command, "status": self._status, "words": self._words}
@@ -40,20 +39,20 @@ class Rerun:
             if self._status == "running":
                 return
             self._status, self._words = "running", "Starting."
-        threading.Thread(target=self._run, daemon=True).start()
+        threading.Thread(target=self._link, daemon=True).start()
 
-    def _run(self) -> None:
+    def _link(self) -> None:
         def progress(message: str) -> None:
             self._words = f"{message[:1].upper()}{message[1:]} …"
 
         try:
             from bayeslink.linking.link import link_with
 
-            settings = replace(run_settings(self._folder, *self._inputs), labels=self._folder)
+            settings = replace(self._run.settings, labels=self._folder)
             output = self._output()
-            run = link_with(settings, settings.a, settings.b, progress=progress)
+            run = link_with(settings, *self._run.sources or (None, None), progress=progress)
             run.save(output)
-            found = f"{changes(self._folder, output)}\nThe new run is in {output}."
+            found = f"{changes(self._run, run)}\nThe new run is in {output}."
             self._status, self._words = "done", found
         except BayeslinkError as error:
             self._status, self._words = "failed", str(error)

@@ -140,7 +140,7 @@ def application(desk: Desk) -> Starlette:
         headers = {"Content-Disposition": f'attachment; filename="{name}.{kind}"'}
         return Response(content, media_type=media, headers=headers)
 
-    rerun = Rerun(desk.material.folder, desk.material.inputs)
+    rerun = Rerun(desk.material.run)
     routes = [Route(f"/{name}", static) for name in _STATIC]
     routes += [
         Route("/api/state", _asked(state)),

@@ -9,7 +9,7 @@ import tomlkit
 from bayeslink.comparing.catalogue import COMPARISONS
 from bayeslink.comparing.fields import Field
 from bayeslink.data.locations import is_path
-from bayeslink.results.link_toml import from_folder, item
+from bayeslink.runs.link_toml import from_folder, item
 from bayeslink.settings import Ids, reading_entries
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from bayeslink.cli import main
 from bayeslink.data import duckdb_tables
 from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.records import read_records
-from bayeslink.results.store import inputs_from
 
 
 @pytest.fixture
@@ -144,7 +143,7 @@ def test_settings_sent_by_somebody_else_run_no_code(database, tmp_path):
     written = tmp_path / "written.csv"
     query = f"select * from people; copy (select 1) to '{written}'; select * from people"
     toml.write_text(toml.read_text("utf-8").replace("select * from people", query), "utf-8")
-    assert inputs_from(out).read[0].table == query
+    assert bl.open_run(out).settings.read[0].table == query
     for command in ("report", "review --no-browser", "explain {} 1 7"):
         words = [out if word == "{}" else word for word in command.split()]
         words = words if out in words else [*words, out]

@@ -15,7 +15,7 @@ from bayeslink.cli import main
 from bayeslink.errors import InputError, OutputError, SettingsError
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import known_pairs, label_table
-from bayeslink.results import reading, run_directory, store
+from bayeslink.runs import run_directory, tables
 
 FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("dob")]
 SHORT = {"draws": 60, "tune": 20, "w0": 0.0}
@@ -314,7 +314,7 @@ def test_the_runs_own_links_can_be_given_as_known(files, linked):
     folder, *_ = linked
     review = pairs_of(folder, "review")
     run = bl.link(
-        files / "a.csv", files / "b.csv", FIELDS, known_links=reading.read_links(folder), **SHORT
+        files / "a.csv", files / "b.csv", FIELDS, known_links=bl.open_run(folder).table, **SHORT
     )
     assert review
     assert {(r["id_a"], r["id_b"]) for r in run.labels.to_pylist()} == pairs_of(folder)
@@ -405,7 +405,7 @@ def test_replacing_a_run_keeps_its_judgements(judged):
     assert not [path for path in judged.parent.iterdir() if path.name.startswith(".")]
 
 
-@pytest.mark.parametrize("fails", [(run_directory, "_exchange"), (store, "parameter_table")])
+@pytest.mark.parametrize("fails", [(run_directory, "_exchange"), (tables, "parameter_table")])
 def test_a_failed_write_leaves_run_and_judgements_alone(judged, monkeypatch, fails):
     """When the last step fails, and when an early one does."""
 

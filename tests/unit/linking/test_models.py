@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.model.error_counts import ErrorPriors
-from bayeslink.results.models import model_of
+from bayeslink.runs.models import model_of
 from tests.data import ROOT
 
 FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("occup"), bl.date("dob")]

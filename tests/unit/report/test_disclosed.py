@@ -18,7 +18,7 @@ from bayeslink.report import charts
 from bayeslink.report.charts import Counts
 from bayeslink.report.disclosed import disclosed_page
 from bayeslink.report.material import gather
-from bayeslink.report.page import report
+from bayeslink.runs.opening import as_run
 
 K = 10
 FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.date("dob"), bl.exact("sex")]
@@ -55,7 +55,7 @@ def told(page):
 
 def test_no_number_on_the_page_is_a_count_that_was_not_rounded(simulated, tmp_path):
     for folder, truth, _ in simulated:
-        written = report(folder, tmp_path / "r.html", truth=truth, disclosure=K)
+        written = as_run(folder).report(tmp_path / "r.html", truth=truth, disclosure=K)
         text = told(written.read_text("utf-8"))
         found = re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", text)
         wrong = [n for n in found if n not in WORDS and float(n.replace(",", "")) % K]
@@ -66,7 +66,7 @@ def test_no_number_on_the_page_is_a_count_that_was_not_rounded(simulated, tmp_pa
 def test_other_small_counts_make_the_same_page(simulated):
     """Whatever rounds alike is told alike, to the last coordinate."""
     folder = simulated[2][0]
-    material, rng = gather(folder), np.random.default_rng(0)
+    material, rng = gather(as_run(folder)), np.random.default_rng(0)
 
     def jittered(n):
         middle = K * math.floor(n / K + 0.5)
@@ -107,7 +107,7 @@ def test_no_page_says_where_files_lie(simulated, tmp_path):
     for folder, truth, run in simulated[:2]:
         for source in (folder, run):
             for options in ({}, {"disclosure": K}, {"values": False}):
-                path = report(source, tmp_path / "r.html", truth=truth, **options)
+                path = as_run(source).report(tmp_path / "r.html", truth=truth, **options)
                 text = path.read_text("utf-8")
                 assert str(folder.parent) not in text
                 assert "files0/" not in text
@@ -121,17 +121,17 @@ def test_a_file_that_is_gone_is_told_without_its_folder(tmp_path):
         tmp_path / "out"
     )
     (tmp_path / "files" / "a.csv").unlink()
-    text = report(tmp_path / "out").read_text("utf-8")
+    text = as_run(tmp_path / "out").report().read_text("utf-8")
     assert "cannot be shown" in text
     assert str(tmp_path) not in text
 
 
 def test_without_values_there_is_no_id(simulated, tmp_path):
     for folder, _, run in simulated:
-        text = report(folder, tmp_path / "r.html", values=False).read_text("utf-8")
+        text = as_run(folder).report(tmp_path / "r.html", values=False).read_text("utf-8")
         assert 'id="examples"' in text
         assert not re.search(r"[AB]\d{6}", text)
-        with_ids = report(folder, tmp_path / "r.html").read_text("utf-8")
+        with_ids = as_run(folder).report(tmp_path / "r.html").read_text("utf-8")
         assert run.n_links == 0 or re.search(r"[AB]\d{6}", with_ids)
 
 
@@ -142,7 +142,7 @@ def test_only_the_owner_may_read_a_run_unless_it_is_shared(simulated, tmp_path, 
     done = CliRunner().invoke(main, [*words, *(["--group-readable"] if shared else [])])
     assert done.exit_code == 0, done.output
     out = tmp_path / "out"
-    report(out)
+    as_run(out).report()
     with Judgements(out / FILE) as judgements:
         judgements.add(case="1", version="1", reviewer="x", verdicts={("1", "2"): "link"})
     assert stat.S_IMODE(out.stat().st_mode) == (0o750 if shared else 0o700)
@@ -164,5 +164,5 @@ def test_a_name_in_braces_is_not_filled_in(tmp_path):
     for path in paths:
         path.write_text(f"id,name\n1,x\n2,y\n3,{path.stem}\n")
     run = bl.link(*paths, [bl.exact("name")], point=True)
-    text = report(run, tmp_path / "r.html").read_text("utf-8")
+    text = run.report(tmp_path / "r.html").read_text("utf-8")
     assert "<title>2 links between {script}.csv and {body}.csv</title>" in text

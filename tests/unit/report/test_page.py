@@ -21,9 +21,9 @@ from bayeslink.number_format import signed
 from bayeslink.report import charts, curves
 from bayeslink.report.fields import in_words
 from bayeslink.report.levels import meanings
-from bayeslink.report.page import report
 from bayeslink.report.svg import escape, ticks
-from bayeslink.results.expected import expected_errors
+from bayeslink.runs.expected import expected_errors
+from bayeslink.runs.opening import as_run
 
 ORDER = [
     "fit", "fields", "patterns", "prior", "w0", "blocks", "posterior", "probabilities",
@@ -97,7 +97,7 @@ def saved(run, tmp_path_factory):
 
 
 def text_of(source, tmp_path, **options):
-    path = report(source, tmp_path / "report.html", **options)
+    path = as_run(source).report(tmp_path / "report.html", **options)
     return path.read_text("utf-8")
 
 
@@ -112,10 +112,10 @@ def test_sections_come_in_the_order_of_reading(saved, tmp_path):
 
 def test_the_report_goes_into_the_run_directory_by_default(run, tmp_path):
     run.save(tmp_path / "out")
-    assert report(tmp_path / "out") == tmp_path / "out" / "report.html"
+    assert bl.open_run(tmp_path / "out").report() == tmp_path / "out" / "report.html"
     assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
     with pytest.raises(bl.SettingsError, match="name the file"):
-        report(run)
+        run.report()
 
 
 def test_a_run_and_its_directory_make_the_same_report(run, saved, tmp_path):
@@ -269,12 +269,18 @@ def test_the_prior_is_stored_as_data_and_told_by_the_report(prior, data, words, 
     summary = json.loads((tmp_path / "run" / "run.json").read_text())
     assert summary["prior"] == data == run.summary()["prior"]
     for source in (run, tmp_path / "run"):
-        assert words in report(source, tmp_path / "report.html").read_text()
+        assert words in as_run(source).report(tmp_path / "report.html").read_text()
+    earlier = {key: value for key, value in summary.items() if key != "format"}
     without = {key: value for key, value in summary.items() if key not in ("fit", "structure")}
-    for earlier in ({**summary, "prior": repr(prior)}, without):
-        (tmp_path / "run" / "run.json").write_text(json.dumps(earlier))
-        with pytest.raises(InputError, match="earlier version"):
-            report(tmp_path / "run", tmp_path / "report.html")
+    for wrong, words in (
+        (earlier, "an earlier version of bayeslink"),
+        ({**summary, "format": summary["format"] + 1}, "another version of bayeslink"),
+        ({**summary, "prior": repr(prior)}, "prior is missing, or not as bayeslink"),
+        (without, "structure is missing"),
+    ):
+        (tmp_path / "run" / "run.json").write_text(json.dumps(wrong))
+        with pytest.raises(InputError, match=words):
+            bl.open_run(tmp_path / "run")
 
 
 def test_a_run_within_a_blocking_key(files, tmp_path):
@@ -312,7 +318,7 @@ def test_the_section_on_fit_is_that_of_the_run(run, saved, tmp_path):
 
 def test_disclosure_must_be_a_count(saved, tmp_path):
     with pytest.raises(bl.SettingsError, match="disclosure must be"):
-        report(saved, tmp_path / "x.html", disclosure=0)
+        bl.open_run(saved).report(tmp_path / "x.html", disclosure=0)
 
 
 def test_values_can_be_left_out(run, saved, tmp_path):
@@ -333,27 +339,28 @@ def test_files_that_are_gone_or_changed_leave_values_out(files, tmp_path):
     run.save(tmp_path / "out")
     with (tmp_path / "a.csv").open("a") as file:
         file.write((files / "a.csv").read_text("utf-8").splitlines()[1].replace("A", "Z") + "\n")
-    assert "have changed since the run" in text_of(tmp_path / "out", tmp_path)
+    text = text_of(tmp_path / "out", tmp_path)
+    assert "have changed since the run" in text
+    assert "Links of the penalized-likelihood estimate over" in text  # which the run has kept
     (tmp_path / "a.csv").unlink()
     text = text_of(tmp_path / "out", tmp_path)
     assert "values cannot be shown" in text
-    assert "input files are not at hand" in text
 
 
 def test_a_directory_that_is_no_run_is_refused(tmp_path):
     with pytest.raises(bl.InputError, match=r"run\.json"):
-        report(tmp_path)
+        bl.open_run(tmp_path)
     (tmp_path / "run.json").write_text(json.dumps({"name": "other"}))
     with pytest.raises(bl.InputError, match="not written by bayeslink"):
-        report(tmp_path)
+        bl.open_run(tmp_path)
 
 
 def test_a_report_that_cannot_be_written_leaves_nothing(saved, tmp_path):
     with pytest.raises(bl.OutputError, match="cannot write"):
-        report(saved, tmp_path / "none" / "x.html")
+        bl.open_run(saved).report(tmp_path / "none" / "x.html")
     (tmp_path / "folder").mkdir()
     with pytest.raises(bl.OutputError, match="cannot write"):
-        report(saved, tmp_path / "folder")
+        bl.open_run(saved).report(tmp_path / "folder")
     assert [p.name for p in tmp_path.iterdir()] == ["folder"]
 
 

@@ -17,17 +17,20 @@ import pytest
 import bayeslink as bl
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.judging.judgements import FILE, Judgements
-from bayeslink.results.differences import LONGEST, compared, same, usual_writing, visible
 from bayeslink.review.case_view import evidence, in_order, screen
 from bayeslink.review.cases import FLOOR, MOST, WORTH, find_cases
-from bayeslink.review.material import open_run
+from bayeslink.review.material import material_of
 from bayeslink.review.queues import Desk, UnknownCaseError, agreement
+from bayeslink.runs.differences import LONGEST, compared, same, usual_writing, visible
 from tests.served import FIELDS
 
 
 @pytest.fixture
 def desk(run):
-    with Judgements(run / FILE) as judgements, closing(Desk(open_run(run), judgements)) as desk:
+    with (
+        Judgements(run / FILE) as judgements,
+        closing(Desk(material_of(bl.open_run(run)), judgements)) as desk,
+    ):
         yield desk
 
 
@@ -56,7 +59,7 @@ def tables(pairs, links=()):
 
 
 def test_every_candidate_from_the_floor_up_is_in_exactly_one_case(made):
-    material = open_run(made)
+    material = material_of(bl.open_run(made))
     cases, p = material.cases, material.candidates["link_probability"].to_numpy()
     listed = [row for case in range(len(cases)) for row in cases.pairs_of(case).tolist()]
     assert sorted(listed) == np.flatnonzero(p >= FLOOR).tolist()
@@ -126,7 +129,7 @@ def test_the_value_is_the_expected_number_of_wrong_decisions():
 
 
 def test_the_value_agrees_with_the_draws(made):
-    material, summary = open_run(made), json.loads((made / "run.json").read_text())
+    material, summary = material_of(bl.open_run(made)), json.loads((made / "run.json").read_text())
     assert summary["kept_every"] == 1
     chains, draws = summary["chains"], summary["draws"]
     linked = np.zeros((len(material.candidates), chains * draws), bool)
@@ -147,7 +150,7 @@ def test_the_value_agrees_with_the_draws(made):
 
 
 def test_the_version_changes_with_a_value_and_only_there(made):
-    material = open_run(made)
+    material = material_of(bl.open_run(made))
     row = int(material.cases.pairs_of(0)[0])
     record = int(material.rows[1][row])
     names = material.records[1].columns["gname"].to_pylist()
@@ -158,16 +161,16 @@ def test_the_version_changes_with_a_value_and_only_there(made):
     keys = [str(case + 1) for case in range(len(material.cases))]
     differ = [key for key in keys if material.version(key) != changed.version(key)]
     assert differ == ["1"]
-    assert open_run(made).version("1") == material.version("1")
+    assert material_of(bl.open_run(made)).version("1") == material.version("1")
 
 
 def test_a_changed_file_is_refused(run):
     b = run.parent / "data" / "b.csv"
-    open_run(run)
+    material_of(bl.open_run(run))
     with b.open("a") as file:
         file.write(b.read_text().splitlines()[-1].replace("B0", "C0") + "\n")
     with pytest.raises(InputError, match=r"input B, .*b\.csv, has changed since the run read it"):
-        open_run(run)
+        material_of(bl.open_run(run))
 
 
 def test_what_cannot_be_reviewed_says_why(tmp_path, made):
@@ -175,13 +178,13 @@ def test_what_cannot_be_reviewed_says_why(tmp_path, made):
     options = {"draws": 20, "tune": 10, "chains": 2}
     bl.link(files.a, files.b, FIELDS, **options).save(tmp_path / "tables")
     with pytest.raises(InputError, match="came from Python"):
-        open_run(tmp_path / "tables")
+        material_of(bl.open_run(tmp_path / "tables"))
     data = made.parent / "data"
     bl.link(data / "a.csv", data / "b.csv", FIELDS, point=True).save(tmp_path / "point")
     with pytest.raises(InputError, match="without --point"):
-        open_run(tmp_path / "point")
+        material_of(bl.open_run(tmp_path / "point"))
     with pytest.raises(InputError, match="bayeslink link -o"):
-        open_run(tmp_path)
+        material_of(bl.open_run(tmp_path))
 
 
 def test_custom_fields_blocking_keys_and_further_columns_are_shown(tmp_path, made):
@@ -194,15 +197,15 @@ def test_custom_fields_blocking_keys_and_further_columns_are_shown(tmp_path, mad
         data / "a.csv", data / "b.csv", fields, block=["sex"], draws=50, tune=10, chains=2
     )
     run.save(tmp_path / "run")
-    material = open_run(tmp_path / "run", ["dob", "occup=postcode", "fname"])
+    material = material_of(bl.open_run(tmp_path / "run"), ["dob", "occup=postcode", "fname"])
     assert [f.name for f in material.further] == ["sex", "dob", "occup"]
     shown = screen(material, "1")
     assert [f["compared"] for f in shown["fields"]] == [True, True, False, False, False]
-    assert open_run(tmp_path / "run").version("1") == material.version("1")
+    assert material_of(bl.open_run(tmp_path / "run")).version("1") == material.version("1")
 
 
 def test_pairs_below_the_floor_are_cases_of_their_own(made):
-    material = open_run(made)
+    material = material_of(bl.open_run(made))
     row = int(np.flatnonzero(material.cases.of_row < 0)[0])
     key = material.key_of(row)
     assert material.pairs_of(key) == [row]
@@ -287,7 +290,7 @@ def test_writing_and_long_values():
 
 
 def test_a_case_gives_nothing_away_until_asked(made):
-    material = open_run(made)
+    material = material_of(bl.open_run(made))
     shown = json.dumps(screen(material, "1"))
     assert not re.search(r"0\.\d|probab|bits|linked|weight", shown)
     p = material.candidates["link_probability"].to_numpy()
@@ -304,7 +307,7 @@ def test_a_case_gives_nothing_away_until_asked(made):
 
 def test_the_evidence_adds_up(made):
     """The weights of the fields, and what they say together, are the weight of the pair."""
-    material = open_run(made)
+    material = material_of(bl.open_run(made))
     told = [x for case in range(20) for x in evidence(material, str(case + 1))]
     sums = [sum(bits for _, bits in x["fields"]) + x["together"] for x in told]
     assert sums == pytest.approx([x["bits"] for x in told], abs=0.005)
@@ -319,7 +322,7 @@ def test_equal_dates_and_fillers_are_not_marked_however_they_are_written(made, t
     fields = [bl.levenshtein("fname"), bl.date("dob"), bl.exact("sex", missing=["x"])]
     run = bl.link(data / "a.csv", data / "b.csv", fields, draws=50, tune=10, chains=2)
     run.save(tmp_path / "run")
-    material = open_run(tmp_path / "run")
+    material = material_of(bl.open_run(tmp_path / "run"))
     likes = {"dob": set(), "sex": set()}
     for case in range(min(30, len(material.cases.value))):
         for group in screen(material, str(case + 1))["groups"]:
@@ -334,7 +337,7 @@ def test_equal_dates_and_fillers_are_not_marked_however_they_are_written(made, t
 
 
 def test_a_case_shows_each_pair_once_and_missing_values_as_such(made):
-    material = open_run(made)
+    material = material_of(bl.open_run(made))
     missing = 0
     for case in range(30):
         key = str(case + 1)

@@ -14,7 +14,7 @@ import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.engines.input_checks import repeated_records
 from bayeslink.errors import InputError
-from bayeslink.results.link_toml import load
+from bayeslink.runs.link_toml import load
 from bayeslink.suggesting.column_names import thing
 from tests.messy import write_messy_files
 

@@ -1,0 +1,394 @@
+"""How many true links, and how good the links are, from a random sample of pairs people judged.
+
+The sample is drawn by `runs.audit_sample`. Precision, recall and F1 among the pairs drawn from
+rest on the judgements alone. The number of true links L takes some help of the model:
+
+- *Where pairs are drawn.* A share of links has a beta prior worth at most `_HELP` verdicts that
+  agree with the model. The lower and the upper end of an interval have a prior each, as in Clopper
+  and Pearson's: where all verdicts agree, that there is no other link is possible, and that there
+  are some.
+- *Where none can be.* True pairs may be so unlike that they are never shown. They are taken to be
+  anything from none to `_NEAR` for each link found missing among candidates, and to `_FAR` for each
+  found as the best pair of a record: the more the run missed where it could be checked, the more is
+  allowed for where it could not. The lower end of the interval of L does without them. The upper
+  end goes by all links that may be missing where pairs were judged: that nothing was found does not
+  say that nothing is hidden. How many there are for each of them is an assumption all the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayeslink.errors import InputError
+from bayeslink.judging.judgements import FILE, LINK, NONLINK, Judgements, Pair, Sample, Stratum
+from bayeslink.judging.labels import read_labels
+from bayeslink.pairs.source import Floats, Ints
+from bayeslink.runs.audit_sample import BEST
+from bayeslink.runs.opening import as_run, saved_in
+from bayeslink.runs.run import Run
+from bayeslink.sampling.population import population_size
+
+_DRAWS = 20_000
+_HELP = 10.0
+_NEAR, _FAR = 1, 5
+_JEFFREYS = (0.5, 0.5)  # beta priors of a share of links
+_LOW, _MIDDLE, _HIGH = (0.01, 0.5), (0.2, 0.2), (0.5, 0.01)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Posterior median and 95 % interval."""
+
+    value: float
+    lower: float
+    upper: float
+
+    def __str__(self) -> str:
+        return f"{self.value:>8.4f}   95 % interval {self.lower:.4f} to {self.upper:.4f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What there is in all, in pairs never shown too.
+
+    `beyond` are the links among those: no verdict speaks of them. `population` is the number of
+    people in either list or in none; None without the sizes of the lists, or where they may share
+    nobody.
+    """
+
+    links: Estimate
+    recall: Estimate
+    beyond: Estimate
+    population: Estimate | None = None
+
+    def __str__(self) -> str:
+        counts = [("true links", self.links), ("  never shown", self.beyond)]
+        if self.population is not None:
+            counts.append(("people", self.population))
+        return "\n".join(
+            [f"recall of all {self.recall}"]
+            + [
+                f"{name:<14}{e.value:>8,.0f}   95 % interval {e.lower:,.0f} to {e.upper:,.0f}"
+                for name, e in counts
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """Precision of the links; recall and F1 among the pairs drawn from; and all there is."""
+
+    precision: Estimate
+    recall: Estimate
+    f1: Estimate
+    totals: Totals
+
+    def __str__(self) -> str:
+        shares = (("precision", self.precision), ("recall", self.recall), ("F1", self.f1))
+        return "\n".join([*(f"{name:<14}{e}" for name, e in shares), str(self.totals)])
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedStratum:
+    """A stratum and what was judged of the pairs drawn from it."""
+
+    stratum: Stratum
+    drawn: int
+    links: int
+    nonlinks: int
+    unsure: int  # judged unsure, or reviewers disagree
+
+
+@dataclass(frozen=True, slots=True)
+class SampleEvaluation:
+    """Quality of a run's links, from its judged random sample.
+
+    Unsure pairs count as if they had not been drawn in `quality`; the other two say what it would
+    be if all of them were links, and if none were.
+    """
+
+    quality: Quality
+    unsure_as_links: Quality
+    unsure_as_nonlinks: Quality
+    strata: tuple[JudgedStratum, ...]
+    beyond_table: float | None = None  # links, by the model, among pairs that are not listed
+
+    @property
+    def drawn(self) -> int:
+        return sum(s.drawn for s in self.strata)
+
+    @property
+    def judged(self) -> int:
+        """Pairs judged to be a link or a non-link."""
+        return sum(s.links + s.nonlinks for s in self.strata)
+
+    @property
+    def unsure(self) -> int:
+        return sum(s.unsure for s in self.strata)
+
+    @property
+    def outside(self) -> list[Stratum]:
+        """Pairs of which none is drawn and whose links recall leaves out."""
+        return [s.stratum for s in self.strata if not s.drawn and not s.stratum.linked]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all numbers by name."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        open_ = self.drawn - self.judged - self.unsure
+        lines = [
+            f"Judged {self.judged:,} of {self.drawn:,} pairs drawn at random; {self.unsure:,} "
+            f"unsure, {open_:,} not judged or after one that is not. These count as not drawn.",
+            str(self.quality),
+        ]
+        if self.unsure:
+            lines += [
+                "If all unsure pairs were links:",
+                str(self.unsure_as_links),
+                "If none were:",
+                str(self.unsure_as_nonlinks),
+            ]
+        lines += ["", f"{'':<34}{'pairs':>12}{'judged':>9}{'links':>8}{'the model expects':>20}"]
+        lines += [_stratum_line(s) for s in self.strata]
+        lines += ["", _reach(self.outside, self.beyond_table), "", self._assumption()]
+        return "\n".join(lines)
+
+    def _assumption(self) -> str:
+        totals = self.quality.totals
+        share = totals.beyond.value / max(totals.links.value, 1.0)
+        most = totals.beyond.upper / max(totals.links.upper, 1.0)
+        unseen = (
+            ""
+            if any(s.stratum.name == BEST for s in self.strata)
+            else " Of records without a candidate none was drawn."
+        )
+        return (
+            "True links, recall of all and people rest on an assumption: there are links in pairs "
+            f"never shown, for each link that may be missing up to {_NEAR}, and up to {_FAR} if it "
+            f"is the best of its record. They are {share:.0%} of the true links here, and up to "
+            f"{most:.0%} at the upper end.{unseen}"
+        )
+
+
+def _stratum_line(s: JudgedStratum) -> str:
+    judged = s.links + s.nonlinks
+    found = f"{s.links / judged:>8.1%}" if judged else f"{'–':>8}"
+    expected = f"{s.stratum.expected / s.stratum.size:>20.2%}"
+    if s.stratum.name == BEST:  # the model has no probability for them
+        expected = f"{'–':>20}"
+    return f"{s.stratum.name:<34}{s.stratum.size:>12,}{judged:>9,}{found}{expected}"
+
+
+def _reach(outside: Sequence[Stratum], beyond_table: float | None) -> str:
+    reckoned = "" if beyond_table is None else f" (about {beyond_table:,.1f} links by the model)"
+    left_out = "".join(
+        f", nor are the {s.size:,} candidates with a link probability {s.name[12:]}, where "
+        f"the model expects {s.expected:,.1f} links"
+        for s in outside
+    )
+    return (
+        "Recall is of the links among the pairs drawn from. Pairs that are not "
+        f"listed{reckoned} are drawn at most as the best of a record{left_out}."
+    )
+
+
+def evaluate_sample(run: Run | str | Path, labels: Any = None) -> SampleEvaluation:
+    """Estimate precision, recall and F1 of a run from its judged random sample.
+
+    Parameters
+    ----------
+    run
+        The run directory, or the `Run` that was opened from it.
+    labels
+        Where the verdicts are, if not in the run directory: see `read_labels`.
+
+    Notes
+    -----
+    Pairs that are unsure are taken to be like the others of their stratum. Of a sample that is not
+    judged to the end, a stratum counts up to the first pair in its random order that is not judged:
+    people judge the doubtful cases first, and those would bias the estimate.
+    """
+    run = as_run(run)
+    folder, sample = saved_in(run), None
+    if (folder / FILE).exists():
+        with Judgements(folder / FILE) as judgements:
+            sample = judgements.sample()
+    if sample is None:
+        raise InputError(
+            f"no random sample was drawn from {folder}. Draw one on its review page (bayeslink "
+            f"review {folder}) or with draw_sample, judge its pairs, and come back."
+        )
+    if sample.run != run.fingerprint:
+        raise InputError(
+            f"the random sample in {folder} was drawn from an earlier run, with other links. "
+            "Draw a new one."
+        )
+    summary = run.summary()
+    found = estimate(
+        sample,
+        read_labels(folder if labels is None else labels),
+        records=(summary["n_a"], summary["n_b"]),
+    )
+    return replace(found, beyond_table=summary.get("links_outside"))
+
+
+def estimate(
+    sample: Sample,
+    labels: Mapping[Pair, str],
+    *,
+    records: tuple[int, int] | None = None,
+) -> SampleEvaluation:
+    """Precision, recall, F1 and totals from the verdicts on a stratified random sample.
+
+    Each stratum has a Jeffreys prior on its share of links; the pairs that were not judged are
+    drawn given those that were. Known links count as true. For the totals see the module.
+
+    Parameters
+    ----------
+    records
+        Records in A and in B: there are no more links than the fewer, and the population follows.
+    """
+    said: list[Counter[str]] = [Counter() for _ in sample.strata]
+    ended = set()
+    for pair, k in zip(sample.pairs, sample.stratum, strict=True):
+        if pair not in labels:
+            ended.add(k)
+        elif k not in ended:
+            said[k][labels[pair]] += 1
+    drawn = Counter(sample.stratum)
+    strata = []
+    for k, stratum in enumerate(sample.strata):
+        links, nonlinks = said[k][LINK], said[k][NONLINK]
+        unsure = said[k].total() - links - nonlinks
+        strata.append(JudgedStratum(stratum, drawn[k], links, nonlinks, unsure))
+    if not any(s.links + s.nonlinks for s in strata):
+        raise InputError(
+            f"none of the {len(sample.pairs):,} pairs drawn at random is judged yet. "
+            "Judge them first, with bayeslink review."
+        )
+    quality = quality_of(strata, records)
+    if any(s.unsure for s in strata):
+        as_links = [replace(s, links=s.links + s.unsure) for s in strata]
+        as_nonlinks = [replace(s, nonlinks=s.nonlinks + s.unsure) for s in strata]
+        extremes = quality_of(as_links, records), quality_of(as_nonlinks, records)
+    else:
+        extremes = quality, quality
+    return SampleEvaluation(quality, *extremes, tuple(strata))
+
+
+def quality_of(
+    strata: Sequence[JudgedStratum], records: tuple[int, int] | None, seed: int = 1
+) -> Quality:
+    """What the verdicts on these strata say."""
+    rng = np.random.default_rng(seed)
+    true, missed, _ = _links(strata, _JEFFREYS, 0.0, rng)
+    n_links = sum(s.stratum.size for s in strata if s.stratum.linked)
+    return Quality(
+        precision=_summary(true, np.full(_DRAWS, n_links)),
+        recall=_summary(true, true + missed),
+        f1=_summary(2 * true, n_links + true + missed),
+        totals=_totals(strata, records, rng),
+    )
+
+
+def _links(
+    strata: Sequence[JudgedStratum],
+    prior: tuple[float, float],
+    help_: float,
+    rng: np.random.Generator,
+) -> tuple[Floats, Floats, Floats]:
+    """Draws of the true links among the run's links, of those it missed, of most never shown."""
+    true, missed, most = np.zeros(_DRAWS), np.zeros(_DRAWS), np.zeros(_DRAWS)
+    for s in strata:
+        if not s.drawn:
+            found = np.full(_DRAWS, s.stratum.size if s.stratum.linked else 0)
+        else:
+            for_, against = _with_help(prior, s.stratum, help_)
+            share = rng.beta(s.links + for_, s.nonlinks + against, _DRAWS)
+            found = s.links + rng.binomial(s.stratum.size - s.links - s.nonlinks, share)
+        if s.stratum.linked:
+            true += found
+        else:
+            missed += found
+            most += found * (_FAR if s.stratum.name == BEST else _NEAR)
+    return true, missed, most
+
+
+def _with_help(prior: tuple[float, float], stratum: Stratum, help_: float) -> tuple[float, float]:
+    """The prior, with up to `help_` more verdicts of the kind that the model expects."""
+    for_, against = prior
+    odds = (stratum.expected + 1e-9) / (stratum.size - stratum.expected + 1e-9)
+    if odds < 1:
+        return for_, max(against, min(help_, 0.5 / odds))
+    return max(for_, min(help_, 0.5 * odds)), against
+
+
+def _totals(
+    strata: Sequence[JudgedStratum], records: tuple[int, int] | None, rng: np.random.Generator
+) -> Totals:
+    """All links, those never shown too; see the module."""
+    three = [_links(strata, prior, _HELP, rng) for prior in (_LOW, _MIDDLE, _HIGH)]
+    low, middle, high = three
+    room = math.inf if records is None else min(records)
+    # None at the lower end. At the upper, by what its prior allows for: that nothing was found
+    # does not say that nothing is hidden.
+    part = (np.zeros(_DRAWS), rng.random(_DRAWS), rng.random(_DRAWS))
+    beyond = [
+        np.minimum(np.floor(u * (most + 1)), np.maximum(room - true - missed, 0))
+        for u, (true, missed, most) in zip(part, three, strict=True)
+    ]
+    links = [
+        np.minimum(true + missed, room) + more
+        for (true, missed, _), more in zip(three, beyond, strict=True)
+    ]
+    recall = [
+        _ratios(true, true + missed + more)
+        for true, missed, more in (
+            (low[0], high[1], beyond[2]),
+            (middle[0], middle[1], beyond[1]),
+            (high[0], low[1], beyond[0]),
+        )
+    ]
+    return Totals(_ends(links), _ends(recall), _ends(beyond), _population(links, records, rng))
+
+
+def _ends(draws: Sequence[Floats | Ints]) -> Estimate:
+    """An interval whose ends, and whose middle, come from draws of their own."""
+    lower, value, upper = (
+        float(np.quantile(x, q, method="inverted_cdf")) if len(x) else math.nan
+        for x, q in zip(draws, (0.025, 0.5, 0.975), strict=True)
+    )
+    return Estimate(value, lower, upper)
+
+
+def _population(
+    links: Sequence[Floats], records: tuple[int, int] | None, rng: np.random.Generator
+) -> Estimate | None:
+    """People in either list or in none; many links make few people."""
+    if records is None or _ends(links).lower < 1:
+        return None
+    sizes = [
+        population_size(*records, x[x >= 1], seed=int(rng.integers(2**32))).draws
+        for x in reversed(links)
+    ]
+    return _ends(sizes)
+
+
+def _summary(part: Floats, whole: Floats) -> Estimate:
+    ratio = _ratios(part, whole)
+    if not len(ratio):
+        return Estimate(math.nan, math.nan, math.nan)
+    lower, value, upper = np.quantile(ratio, (0.025, 0.5, 0.975)).tolist()
+    return Estimate(value, lower, upper)
+
+
+def _ratios(part: Floats, whole: Floats) -> Floats:
+    return part[whole > 0] / whole[whole > 0]

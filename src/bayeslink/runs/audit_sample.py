@@ -1,0 +1,193 @@
+"""A random sample of pairs to judge: which pairs, and how many from where.
+
+Candidate pairs are divided into strata by decision and link probability, and pairs are drawn at
+random within each. One more stratum are records without a link or a near candidate, each with its
+best pair (`runs.best_unlinked`). The model's probabilities decide how many are drawn where,
+hence how wide the intervals are; what is estimated is for the judgements to say (`runs.audit`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Integral
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bayeslink.data.id_pairs import SIDES, linked_among
+from bayeslink.errors import InputError, SettingsError
+from bayeslink.judging.judgements import FILE, Judgements, Sample, Stratum
+from bayeslink.pairs.source import Floats, Ints
+from bayeslink.runs.best_unlinked import NEAR, RECORDS
+from bayeslink.runs.opening import as_run, saved_in
+from bayeslink.runs.run import Run
+
+SURE = 0.99  # divides the links
+EDGES = (0.1, NEAR, 0.001)  # divide the pairs not linked; none is drawn from below
+BEST = "no such pair, best of its record"
+_DOUBT = 0.01  # pairs that the model may have wrong, however sure it is
+
+
+def draw_sample(run: Run | str | Path, size: int = 200, *, seed: int = 1) -> Sample:
+    """Draw pairs to judge from a saved run, and store them in its directory for the review.
+
+    A sample drawn earlier is replaced; judgements are kept.
+
+    Parameters
+    ----------
+    run
+        The run directory, or the `Run` that was opened from it.
+    size
+        Pairs to draw: half of them spread evenly over the strata, the others so that the
+        estimates are as precise as they can be if the model's probabilities are about right.
+    """
+    run = as_run(run)
+    folder = saved_in(run)
+    sample = stratified(*_tables(run), size=size, seed=seed, run=run.fingerprint)
+    with Judgements(folder / FILE) as judgements:
+        judgements.set_sample(sample)
+    return sample
+
+
+def parts_of(run: Run) -> list[Part]:
+    """The strata of a run."""
+    return divide(*_tables(run))
+
+
+def _tables(run: Run) -> tuple[pa.Table, pa.Table, pa.Table | None]:
+    pairs = run.as_table("pairs")
+    if pairs is None:
+        raise InputError(
+            f"{run.directory or 'this run'} is a point estimate, without probabilities to draw a "
+            "sample by. Link again without --point."
+        )
+    return pairs, run.table, run.as_table("reach")
+
+
+def stratified(
+    candidates: pa.Table,
+    links: pa.Table,
+    reach: pa.Table | None = None,
+    *,
+    size: int,
+    seed: int,
+    run: str = "",
+) -> Sample:
+    """A stratified random sample of a run's pairs, from its tables."""
+    if not (isinstance(size, Integral) and 1 <= size < 2**31):
+        raise SettingsError(f"size must be a whole number from 1 up to 2^31, got {size!r}.")
+    parts = divide(candidates, links, reach)
+    rng = np.random.default_rng(seed)
+    drawn = [
+        (row, k)
+        for k, n in enumerate(numbers(parts, size))
+        for row in rng.choice(parts[k].rows, n, replace=False)
+    ]
+    rows, stratum = rng.permutation(drawn).T  # so that a pair's place says nothing
+    known = int(pc.sum(pc.equal(links["decision"], "link")).as_py() or 0)
+    known -= sum(part.stratum.size for part in parts if part.stratum.linked)
+    strata = [part.stratum for part in parts]
+    if known:
+        strata.append(Stratum("links known before the run", True, known, float(known)))
+    ids = [table.select(SIDES) for table in (candidates, reach) if table is not None]
+    found = pa.concat_tables(ids, promote_options="permissive").take(rows)
+    return Sample(
+        run=run,
+        seed=int(seed),
+        strata=tuple(strata),
+        pairs=tuple(zip(*(found[side].to_pylist() for side in SIDES), strict=True)),
+        stratum=tuple(stratum.tolist()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stratum and its pairs: rows of the candidates, and after them of the reach."""
+
+    stratum: Stratum
+    rows: Ints  # that may be drawn, each as likely as any other; fewer than `stratum.size` may be
+
+    @property
+    def drawn_from(self) -> bool:
+        return not self.stratum.name.startswith(_BELOW)
+
+
+def divide(candidates: pa.Table, links: pa.Table, reach: pa.Table | None) -> list[Part]:
+    """The strata of a run that have any pairs.
+
+    Where there is a reach, pairs below `NEAR` are drawn from that only.
+    """
+    edges = EDGES if reach is None else EDGES[: EDGES.index(NEAR) + 1]
+    p = candidates["link_probability"].to_numpy()
+    linked = linked_among(candidates, links)
+    parts = [
+        Part(Stratum(name, bool(linked[rows[0]]), len(rows), float(p[rows].sum())), rows)
+        for name, rows in _strata(p, linked, edges).items()
+        if len(rows)
+    ]
+    if reach is not None and len(reach):
+        records = int(reach.schema.metadata[RECORDS])
+        rows = np.arange(len(p), len(p) + len(reach))
+        parts.append(Part(Stratum(BEST, False, records, 0.0), rows))
+    return parts
+
+
+def drawable(parts: Sequence[Part]) -> int:
+    """How many pairs could be drawn at most."""
+    return sum(len(part.rows) for part in parts if part.drawn_from)
+
+
+def numbers(parts: Sequence[Part], size: int) -> Ints:
+    """How many pairs to draw from each stratum."""
+    from_ = np.array([k for k, part in enumerate(parts) if part.drawn_from], np.int64)
+    found = np.zeros(len(parts), np.int64)
+    found[from_] = allocate(
+        np.array([parts[k].stratum.size for k in from_], np.int64),
+        np.array([parts[k].stratum.expected for k in from_]),
+        size,
+        np.array([len(parts[k].rows) for k in from_], np.int64),
+    )
+    return found
+
+
+_BELOW = "not linked, below"
+
+
+def _strata(p: Floats, linked: NDArray[np.bool_], edges: tuple[float, ...]) -> dict[str, Ints]:
+    """Rows of the candidates in each stratum, by its name."""
+    parts = {
+        f"links, {SURE:g} and above": linked & (p >= SURE),
+        f"links, below {SURE:g}": linked & (p < SURE),
+        f"not linked, {edges[0]:g} and above": ~linked & (p >= edges[0]),
+        **{
+            f"not linked, {low:g} to {high:g}": ~linked & (p >= low) & (p < high)
+            for high, low in pairwise(edges)
+        },
+        f"{_BELOW} {edges[-1]:g}": ~linked & (p < edges[-1]),
+    }
+    return {name: np.flatnonzero(part) for name, part in parts.items()}
+
+
+def allocate(sizes: Ints, expected: Floats, total: int, at_most: Ints | None = None) -> Ints:
+    """How many pairs to draw from each stratum (Neyman's allocation, in whole pairs).
+
+    Half of them are spread evenly, so that neither precision nor recall goes short if the model is
+    wrong. Then every next pair goes where it lowers Σ N² σ² / n most; σ² = r (1 − r) is the
+    variance of the verdicts in a stratum with a share r of links. No stratum gives more pairs than
+    it has, or `at_most` so many.
+    """
+    if not len(sizes):
+        raise InputError("the run has no links and no candidates near one: nothing to draw from.")
+    there = sizes if at_most is None else at_most
+    rate = np.clip((expected + 0.5) / (sizes + 1), _DOUBT, 1 - _DOUBT)
+    variance = sizes.astype(float) ** 2 * rate * (1 - rate)
+    drawn = np.minimum(there, max(1, total // (2 * len(sizes))))
+    for _ in range(min(total, int(there.sum())) - int(drawn.sum())):
+        gain = np.where(drawn < there, variance / (drawn * (drawn + 1)), -1.0)
+        drawn[np.argmax(gain)] += 1
+    return drawn

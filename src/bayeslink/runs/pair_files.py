@@ -1,0 +1,40 @@
+"""Pairs of ids from whatever holds some: a run, its directory, a file, a table, rows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from bayeslink.data.id_pairs import SIDES, id_pairs
+from bayeslink.data.records import read_records
+from bayeslink.runs.opening import open_run
+from bayeslink.runs.run import Run
+
+
+def pairs_of(source: Any, role: str) -> pa.Table:
+    """Pairs of ids as two columns of text; of a run, and of links with a decision, the links.
+
+    Parameters
+    ----------
+    source
+        A `Run`, a run directory, a file or a table with columns `id_a` and `id_b`, or rows of two.
+    role
+        What messages call it: "links", "truth", …
+    """
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if path.is_dir():
+            return id_pairs(open_run(path).table, "links")
+        return id_pairs(_read_file(path, role), role)
+    if isinstance(source, Run):
+        return id_pairs(source.table, "links")
+    return id_pairs(source, role)
+
+
+def _read_file(path: Path, role: str) -> pa.Table:
+    columns = None if role == "links" else SIDES  # links may have a decision
+    found = read_records(path, id=None, columns=columns, side=f"({role})", may_be_empty=True)
+    return pa.table(found.columns)
