@@ -22,6 +22,7 @@ from scipy import sparse
 
 from bayeslink.comparing.dates import date_array, date_levels, read_date
 from bayeslink.comparing.fields import Field
+from bayeslink.comparing.units import converted, in_unit
 from bayeslink.errors import SettingsError
 
 Levels = NDArray[np.uint8]
@@ -73,7 +74,8 @@ def normalise_texts(texts: pa.Array, steps: Sequence[str]) -> pa.Array:
 def value_reader(field: Field, side: int) -> Callable[[str], Any]:
     """The function from a cell's text to a number, date or place; it returns None for missing."""
     if field.kind == "numeric":
-        return lambda text: _number(text, field.options["valid"])
+        valid, units = field.options["valid"], field.options["units"]
+        return lambda text: _number(text, valid, units[side], units[0])
     if field.kind == "date":
         form, valid = field.options["formats"][side], field.options["valid"]
         order = field.options["orders"][side]
@@ -86,15 +88,21 @@ def is_text(field: Field) -> bool:
     return field.kind not in ("numeric", "date", "geo")
 
 
-def _number(text: str, valid: tuple[float, float]) -> float | None:
+def _number(
+    text: str, valid: tuple[float, float], unit: str | None = None, wanted: str | None = None
+) -> float | None:
+    """The number of a text that is in `unit` unless it says another, as so many `wanted`."""
     try:
-        value = float(text) if "_" not in text else math.nan
+        value: float | None = float(text) if "_" not in text else math.nan
     except ValueError:
         bare = _MONEY.sub("", text)
-        if not _GROUPED.match(bare):
-            return None
-        value = float(_decimal(bare))
-    return value if valid[0] <= value <= valid[1] and math.isfinite(value) else None
+        value = float(_decimal(bare)) if _GROUPED.match(bare) else None
+    if value is None:
+        value = in_unit(text, lambda number: float(_decimal(number)), wanted)
+    elif unit != wanted:
+        value = converted(value, unit, wanted)
+    known = value is not None and valid[0] <= value <= valid[1] and math.isfinite(value)
+    return value if known else None
 
 
 def _decimal(text: str) -> str:
