@@ -75,7 +75,7 @@ def value_reader(field: Field, side: int) -> Callable[[str], Any]:
     """The function from a cell's text to a number, date or place; it returns None for missing."""
     if field.kind == "numeric":
         valid, units = field.options["valid"], field.options["units"]
-        return lambda text: _number(text, valid, units[side], units[0])
+        return lambda text: number(text, valid, units[side], units[0])
     if field.kind == "date":
         form, valid = field.options["formats"][side], field.options["valid"]
         order = field.options["orders"][side]
@@ -88,7 +88,7 @@ def is_text(field: Field) -> bool:
     return field.kind not in ("numeric", "date", "geo")
 
 
-def _number(
+def number(
     text: str, valid: tuple[float, float], unit: str | None = None, wanted: str | None = None
 ) -> float | None:
     """The number of a text that is in `unit` unless it says another, as so many `wanted`."""
@@ -116,7 +116,7 @@ def _decimal(text: str) -> str:
 
 
 def _place(text: str) -> tuple[float, float] | None:
-    latitude, longitude = (_number(part, (-math.inf, math.inf)) for part in text.rsplit(JOIN, 1))
+    latitude, longitude = (number(part, (-math.inf, math.inf)) for part in text.rsplit(JOIN, 1))
     if latitude is None or longitude is None or abs(latitude) > 90 or abs(longitude) > 180:
         return None
     return latitude, longitude

@@ -204,9 +204,9 @@ def encode(field: Field, records: Records, side: int) -> Codes:
         declared[:-1] = [text.strip() in field.missing for text in texts.to_pylist()]
     if is_text(field):
         evened = normalise_texts(texts, field.normalise)
-        if recode := field.options.get("recode"):
+        if recodes := field.options.get("recode"):
             steps = field.normalise
-            meant = {normalise(x, steps): normalise(y, steps) for x, y in recode.items()}
+            meant = {normalise(x, steps): normalise(y, steps) for x, y in recodes[side].items()}
             evened = pa.array([meant.get(text, text) for text in evened.to_pylist()], evened.type)
         if canonical := field.options.get("canonical"):
             evened = pa.array([canonical(text) for text in evened.to_pylist()], evened.type)

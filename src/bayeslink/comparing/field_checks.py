@@ -176,14 +176,21 @@ def checked_units(column: str, given: Any) -> tuple[str | None, str | None]:
     return (named[0], named[1]) if named else (None, None)
 
 
-def checked_recode(column: str, given: Any) -> dict[str, str]:
-    """What values stand for, in either file: {"1": "M", "2": "F"}."""
+def checked_recodes(column: str, given: Any) -> tuple[dict[str, str], dict[str, str]]:
+    """What values of A and of B stand for: {"1": "M", "2": "F"} for both, or a pair of these."""
+    sides = given if isinstance(given, list | tuple) and len(given) == 2 else (given, given)
+    a, b = (_checked_recode(column, side) for side in sides)
+    return a, b
+
+
+def _checked_recode(column: str, given: Any) -> dict[str, str]:
     if not isinstance(given, Mapping) or not all(
         is_text(plain(text)) for text in (*given.keys(), *given.values())
     ):
         raise SettingsError(
             f"exact({column!r}): recode takes what values stand for, as texts, such as "
-            f'{{"1": "M", "2": "F"}}, got {type(given).__name__}.'
+            f'{{"1": "M", "2": "F"}}, or one such table for A and one for B, got '
+            f"{type(given).__name__}."
         )
     return {str(plain(value)): str(plain(meaning)) for value, meaning in given.items()}
 

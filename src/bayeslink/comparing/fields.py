@@ -24,7 +24,7 @@ from bayeslink.comparing.field_checks import (
     checked_name,
     checked_normalisation,
     checked_prior,
-    checked_recode,
+    checked_recodes,
     checked_units,
     numbers,
 )
@@ -73,7 +73,12 @@ class Field:
         return html_table(f"{self.name}: {told}", ["level", "prior of m", "prior of u"], rows)
 
 
-def exact(column: str, *, recode: Mapping[str, str] | None = None, **common: Any) -> Field:
+def exact(
+    column: str,
+    *,
+    recode: Mapping[str, str] | Sequence[Mapping[str, str]] | None = None,
+    **common: Any,
+) -> Field:
     """Equal or not.
 
     Parameters
@@ -81,7 +86,7 @@ def exact(column: str, *, recode: Mapping[str, str] | None = None, **common: Any
     column
         The column's name in both files, and the field's name.
     recode
-        What values of either file stand for: {"1": "M", "2": "F"}.
+        What values stand for: {"1": "M", "2": "F"}; for either file, or a pair for A and B.
     columns
         The column's names in A and in B, where they differ. Several columns of a file, given as
         a tuple of names, are joined into one text.
@@ -99,8 +104,11 @@ def exact(column: str, *, recode: Mapping[str, str] | None = None, **common: Any
         Dirichlet parameters, worst level to best; or by the labels of levels, where these would
         follow from the data: levels without one are then joined with the next worse.
     """
-    own = {} if recode is None else {"recode": checked_recode(column, recode)}
-    return make_field("exact", column, ["different"], "equal", (), common, own, own)
+    if recode is None:
+        return make_field("exact", column, ["different"], "equal", (), common)
+    both = checked_recodes(column, recode)
+    own = {"recode": both[0] if both[0] == both[1] else both}
+    return make_field("exact", column, ["different"], "equal", (), common, own, {"recode": both})
 
 
 def levenshtein(column: str, cuts: Sequence[float] = (0, 0.25, 0.5), **common: Any) -> Field:
@@ -149,9 +157,9 @@ def numeric(
     Without `cuts`, they follow from how near numbers of different records are by chance, and
     differences are relative where numbers are of very different size. Currency signs
     and thousands separators are read, and units: 175 cm, 1.75 m and 5'9" are read in metres, as
-    weights are in kilograms. `units` says what bare numbers are in, such as "cm" or, in A and in B,
-    ("cm", "m"); all numbers are then in those of A. Values that are no number or lie outside `valid` (default:
-    negative ones) count as missing. Other parameters as for `exact`.
+    weights are in kilograms. `units` says what bare numbers are in, such as "cm" or, in A and in
+    B, ("cm", "m"); all numbers are then in those of A. Values that are no number or lie outside
+    `valid` (default: negative ones) count as missing. Other parameters as for `exact`.
     """
     own: dict[str, Any] = {"valid": checked_bounds(column, valid)}
     fixed = () if is_auto(cuts) else checked_cuts(column, cuts, rising=True)

@@ -9,7 +9,7 @@ from functools import cache
 # What is measured -> its units, each with how many of the first it is.
 _MEASURES = {
     "length": "m 1, cm .01, mm .001, km 1000, dm .1, in .0254, inch .0254, inches .0254, "
-    'ft .3048, foot .3048, feet .3048, yd .9144, mi 1609.344, mile 1609.344, miles 1609.344, '
+    "ft .3048, foot .3048, feet .3048, yd .9144, mi 1609.344, mile 1609.344, miles 1609.344, "
     "' .3048, ′ .3048, ’ .3048, \" .0254, ″ .0254, ” .0254",
     "mass": "kg 1, g .001, mg .000001, t 1000, lb .45359237, lbs .45359237, oz .028349523125, "
     "st 6.35029318, kgs 1, kilo 1, kilos 1, gr .001",

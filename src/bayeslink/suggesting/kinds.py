@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from bayeslink.comparing.units import amounts
 from bayeslink.suggesting import shapes
 from bayeslink.suggesting.column_names import says_id, thing
 from bayeslink.suggesting.date_formats import Formats, find_formats
@@ -15,7 +16,7 @@ _MOST = 0.8  # of the cells, that must look like it
 _SOME = 0.3  # of the cells, that must be whole dates where others are years or months
 _DECADES = 30  # years; of fewer, most differ in one digit, which then is no slip
 _FEW = 60  # distinct values, at most, of a category
-_PERSON = {"given name", "family name", "middle name", "full name"}
+_PERSON = {"given name", "family name", "middle name", "full name", "second family name"}
 _PLACES = {"city", "state", "county", "country", "birth place"}
 
 
@@ -58,11 +59,18 @@ def _kind_of_code(name: str, said: str | None, texts: Texts) -> str | None:
         return "phone"
     if numeric >= _MOST:
         return _kind_of_number(name, said, texts)
-    if share(texts, lambda t: shapes.NUMBER.fullmatch(t) or shapes.MONEY.fullmatch(t)) >= 0.9:
-        return "number"
+    if share(texts, _is_quantity) >= 0.9:
+        return "number" if said not in ("latitude", "longitude") else said
     if _distinct(texts) >= 0.9 and share(texts, shapes.CODE.fullmatch) >= _MOST:
         return "identifier"
     return "house number" if said in ("house number", "unit") else None
+
+
+def _is_quantity(text: str) -> bool:
+    """Whether it is a number, be it of money, with a decimal comma or with a unit."""
+    if any(shape.fullmatch(text) for shape in (shapes.NUMBER, shapes.MONEY, shapes.COMMA)):
+        return True
+    return bool(parts := amounts(text)) and parts[0][1] is not None
 
 
 def _are_phones(said: str | None, texts: Texts) -> bool:
@@ -79,7 +87,7 @@ def _kind_of_number(name: str, said: str | None, texts: Texts) -> str:
     whole = share(texts, shapes.WHOLE_NUMBER.fullmatch)
     if said == "age" and whole >= _MOST and share(texts, lambda t: len(t) <= 3) >= _MOST:
         return "age"
-    if said == "amount" or whole < 0.95:
+    if said in ("amount", "height", "weight") or whole < 0.95:
         return "number"
     if said in ("house number", "unit"):
         return "house number"

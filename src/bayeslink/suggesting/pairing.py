@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from bayeslink.suggesting.column_names import of_whom, similarity
+from bayeslink.suggesting.births import joined_dates, with_events
+from bayeslink.suggesting.column_names import EVENTS, of_whom, similarity, words
+from bayeslink.suggesting.column_pairs import ColumnPair
+from bayeslink.suggesting.likely_pairs import Agreement, LikelyPairs
 from bayeslink.suggesting.profiles import Profile
+from bayeslink.suggesting.recodes import recoded, recoded_apart
+from bayeslink.suggesting.units import as_places, with_units
 
 # Kinds by how much they say, where one column is taken for one and its partner for another.
 _RANK_TEXT = """
 date e-mail url phone postcode identifier age number year house_number code latitude longitude
-text company full_name given_name family_name middle_name address street list place words
-category
+text company full_name given_name family_name second_family_name middle_name address street list
+place words category
 """
 _RANK = _RANK_TEXT.split()
 KINDS = tuple(kind.replace("_", " ") for kind in _RANK)
@@ -22,75 +26,74 @@ _OF_CODES = frozenset(
 _OF_WORDS = frozenset(KINDS[KINDS.index("text") :])
 _KEYS = ("phone", "e-mail", "postcode", "identifier", "url")  # different people, different values
 _SAME_NAME, _NAMES_ALIKE = 0.85, 0.5
+_NEARLY_ALWAYS = 0.8  # agreement from which even names of different things mean the same
+_AGREE = "which agree where other columns do"
 _WHOLE_OF_PARTS = {
     "full name": ("given name", "family name"),
     "address": ("house number", "street"),
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnPair:
-    """Columns of A and of B that hold the same thing; several of a side are joined."""
-
-    a: tuple[Profile, ...]
-    b: tuple[Profile, ...]
-    kind: str
-    shared: float  # share of the values of one file that the other has too, the larger of both
-    why: str
-
-    @property
-    def sides(self) -> tuple[tuple[Profile, ...], tuple[Profile, ...]]:
-        return self.a, self.b
-
-    @property
-    def columns(self) -> tuple[str, str]:
-        """Names to show: those of a side joined by a plus."""
-        a, b = (" + ".join(profile.name for profile in side) for side in self.sides)
-        return a, b
-
-    @property
-    def complete(self) -> tuple[float, float]:
-        a, b = (min(profile.complete for profile in side) for side in self.sides)
-        return a, b
-
-    @property
-    def chance(self) -> float:
-        """That two different people agree."""
-        product = 1.0
-        for profile in max(self.sides, key=len):
-            product *= profile.chance
-        other = min(self.sides, key=len)
-        return max(product, other[0].chance) if len(self.a) == len(self.b) else product
-
-
 def pair_columns(
     a: Sequence[Profile], b: Sequence[Profile], sampled: tuple[float, float]
 ) -> list[ColumnPair]:
     """Pairs of columns, the surest first taken; `sampled`: the share of rows looked at."""
-    usable = [[p for p in side if p.kind not in ("empty", "constant")] for side in (a, b)]
+    usable = [
+        with_events([p for p in side if p.kind not in ("empty", "constant")]) for side in (a, b)
+    ]
+    apart = [joined_dates(side) for side in usable]
+    if all(apart):  # written alike: the parts are compared one by one
+        apart = [[], []]
+    pool = [[*side, *dates] for side, dates in zip(usable, apart, strict=True)]
+    shared = {
+        (x.name, y.name): values_in_common(x, y, sampled)
+        for x in pool[0]
+        for y in pool[1]
+        if _compatible(x.kind, y.kind)
+    }
+    likely = LikelyPairs(pool[0], pool[1], shared)
+    pairs = _best_first(_scored(pool[0], pool[1], shared, likely))
+    taken = [{c for pair in pairs for c in pair.all_columns[side]} for side in (0, 1)]
+    left = [[p for p in side if p.name not in taken[k]] for k, side in enumerate(usable)]
+    pairs += _wholes_and_parts(left[0], left[1])
+    pairs += _streets(pairs, left[0], left[1])
+    pairs += recoded_apart(left[0], left[1], likely)
+    pairs = [with_units(recoded(pair, likely), likely) for pair in as_places(pairs)]
+    order = {p.name: k for k, p in enumerate(a)}
+    return sorted(pairs, key=lambda pair: order[pair.all_columns[0][0]])
+
+
+def _scored(
+    a: Sequence[Profile],
+    b: Sequence[Profile],
+    shared: Mapping[tuple[str, str], float],
+    likely: LikelyPairs,
+) -> list[tuple[float, ColumnPair]]:
     scored = []
-    for x in usable[0]:
-        for y in usable[1]:
-            alike = similarity(x.name, y.name)
-            shared = values_in_common(x, y, sampled)
-            if _compatible(x.kind, y.kind) and (why := _why(x, y, alike, shared)):
-                score = alike + 0.8 * shared + 0.2 * (x.kind == y.kind)
-                scored.append(
-                    (score, ColumnPair((x,), (y,), _common_kind(x, y, shared), shared, why))
-                )
-    scored.sort(key=lambda entry: -entry[0])
+    for x in a:
+        for y in b:
+            if (x.name, y.name) not in shared or of_whom(x.name) != of_whom(y.name):
+                continue
+            in_common, alike = shared[x.name, y.name], similarity(x.name, y.name)
+            found = likely.agreement(x, y)
+            why = (_why_dates if x.kind == "date" else _why)(x, y, alike, in_common, found)
+            if why:
+                score = alike + 0.8 * in_common + 0.2 * (x.kind == y.kind)
+                score += found.share * found.together + (len(x.columns) + len(y.columns) > 2)
+                kind = _common_kind(x, y, in_common)
+                scored.append((score, ColumnPair((x,), (y,), kind, in_common, why)))
+    return sorted(scored, key=lambda entry: -entry[0])
+
+
+def _best_first(scored: Sequence[tuple[float, ColumnPair]]) -> list[ColumnPair]:
     taken: set[tuple[int, str]] = set()
     pairs = []
     for _, pair in scored:
-        names = {(0, pair.a[0].name), (1, pair.b[0].name)}
+        names = {(side, c) for side in (0, 1) for c in pair.all_columns[side]}
         if not names & taken:
             taken |= names
             pairs.append(pair)
-    left = [[p for p in side if (k, p.name) not in taken] for k, side in enumerate(usable)]
-    pairs += _wholes_and_parts(left[0], left[1])
-    pairs += _streets(pairs, left[0], left[1])
-    order = {p.name: k for k, p in enumerate(a)}
-    return sorted(pairs, key=lambda pair: order[pair.a[0].name])
+    return pairs
 
 
 def pair_named(x: Profile, y: Profile, sampled: tuple[float, float]) -> ColumnPair | None:
@@ -136,7 +139,7 @@ def _are_initials(x: Profile, y: Profile) -> bool:
     return all(len(letter) == 1 for letter in letters) and len({*firsts} & letters) > 1
 
 
-def _why(x: Profile, y: Profile, alike: float, shared: float) -> str | None:
+def _why(x: Profile, y: Profile, alike: float, shared: float, found: Agreement) -> str | None:
     """Why two columns are taken for the same thing; None if they are not."""
     if alike == 1:
         return "of the same name"
@@ -144,13 +147,37 @@ def _why(x: Profile, y: Profile, alike: float, shared: float) -> str | None:
         return "two names of the same thing"
     if alike >= _NAMES_ALIKE and shared >= 0.1:
         return "with names alike and values in common"
-    if (x.thing and y.thing) or of_whom(x.name) != of_whom(y.name) or x.kind != y.kind:
+    if found.together and (not (x.thing and y.thing) or found.share >= _NEARLY_ALWAYS):
+        return _AGREE
+    if (x.thing and y.thing) or x.kind != y.kind:
         return None
     if x.kind in _KEYS:
         return "with values in common" if shared >= 0.1 else None
     few = min(x.n_distinct, y.n_distinct) < 20
     same_values = {*x.present} == {*y.present} and x.n_distinct > 2
     return "with values in common" if (same_values if few else shared >= 0.5) else None
+
+
+def _why_dates(x: Profile, y: Profile, alike: float, shared: float, found: Agreement) -> str | None:
+    """The same of dates: a birth is no event, and no two events are taken for the same one."""
+    same_name = words(x.name) == words(y.name)
+    if x.event and y.event:
+        same_event = x.thing in EVENTS and x.thing == y.thing
+        if found.apart or not (same_name or same_event):
+            return None
+        return "of the same name" if same_name else "two names of the same event"
+    if x.event != y.event:
+        said = {x.thing, y.thing}
+        if said & EVENTS or not (found.together or (same_name and not found.apart)):
+            return None
+        return "of the same name" if same_name else _AGREE
+    if same_name:
+        return "of the same name"
+    if alike >= _SAME_NAME:
+        return "two names of the same thing"
+    if found.together:
+        return _AGREE
+    return "both spread as births are" if shared >= 0.1 and not found.apart else None
 
 
 def _made_of(whole: Profile, parts: Sequence[Profile]) -> bool:

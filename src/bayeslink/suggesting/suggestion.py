@@ -18,8 +18,10 @@ from bayeslink.errors import InputError
 from bayeslink.plain import plain
 from bayeslink.settings import Ids
 from bayeslink.suggesting.column_names import says_id
+from bayeslink.suggesting.column_pairs import ColumnPair
 from bayeslink.suggesting.grading import Grade, grade
-from bayeslink.suggesting.pairing import ColumnPair, pair_columns
+from bayeslink.suggesting.pairing import pair_columns
+from bayeslink.suggesting.partners import refuse_tables_of_ids, without_partner
 from bayeslink.suggesting.profiles import Profile, profile_columns, sample_rows
 from bayeslink.suggesting.proposing import propose, reason, why_not
 from bayeslink.suggesting.relations import (
@@ -31,6 +33,7 @@ from bayeslink.suggesting.relations import (
 )
 
 _SHOWN = 6  # columns left out that are named in a line
+_REMARKS = 4  # lines of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +73,40 @@ class Suggestion:
         return "\n".join(self.lines())
 
     def lines(self) -> Iterator[str]:
-        """The proposal in about ten lines."""
+        """The proposal in fewer than ten lines, what needs attention first."""
+        files = zip(self.labels, self.n_records, strict=True)
+        looked = " and ".join(f"{label} ({n:,} records)" for label, n in files)
+        yield f"Looked at {looked}. Ids: {_ids_in_words(self.id)}."
+        yield f"Compared: {', '.join(map(_field_in_words, self.fields))}."
+        if self.left_out:
+            columns = [*dict.fromkeys(left.column for left in self.left_out)]
+            more = f" and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else ""
+            yield f"Left out: {', '.join(columns[:_SHOWN])}{more}."
+        remarks = [f"Note: {note}" for note in (*self.warnings, *self.notes)]
+        yield from remarks[:_REMARKS]
+        if len(remarks) > _REMARKS:
+            yield f"And {len(remarks) - _REMARKS} more notes."
+        yield f"These fields are {self.grade}"
+
+    def explained(self) -> Iterator[str]:
+        """The proposal with a line for each field, and a reason for each column left out."""
         files = zip(self.labels, self.n_records, strict=True)
         yield "Looked at " + " and ".join(f"{label} ({n:,} records)" for label, n in files) + "."
         yield f"Ids: {_ids_in_words(self.id)}."
         yield "Compared:"
-        for field in self.fields:
-            yield f"  {_columns_in_words(field)}: {field.kind}{_settings_in_words(field)}"
+        for field, why in zip(self.fields, self.reasons, strict=True):
+            yield f"  {_columns_in_words(field)}: {field.kind}{_settings_in_words(field)}; {why}"
         if any(self.missing):
             words = dict.fromkeys(word for side in self.missing for word in side)
             yield f"Missing: {', '.join(map(repr, words))}."
         if self.left_out:
             yield f"Left out: {_left_out_in_words(self.left_out)}."
-        yield from (f"Note: {note}" for note in (*self.notes, *self.warnings))
+        yield from (f"Note: {note}" for note in (*self.warnings, *self.notes))
         yield f"These fields are {self.grade}"
 
     def in_one_line(self) -> str:
         """The fields, for whoever did not choose them."""
-        fields = ", ".join(f"{_columns_in_words(f)} ({f.kind})" for f in self.fields)
+        fields = ", ".join(map(_field_in_words, self.fields))
         return (
             f"the fields were chosen from the files: {fields}. They are {self.grade} "
             "bl.suggest(a, b) says why."
@@ -101,7 +120,7 @@ class Suggestion:
             "id": plain(self.id),
             "missing": dict(zip("ab", map(list, self.missing), strict=True)),
             "left_out": [asdict(left) for left in self.left_out],
-            "notes": [*self.notes, *self.warnings],
+            "notes": [*self.warnings, *self.notes],
             "grade": asdict(self.grade),
         }
 
@@ -154,6 +173,7 @@ def suggest(
         if column is not None:
             where = f"input {'AB'[side]}, {records[side].label}"
             require_columns(list(records[side].columns), [column], where)
+    refuse_tables_of_ids(records, profiles)
     return _Work(records, profiles, options, (given[0], given[1])).result()
 
 
@@ -255,7 +275,8 @@ class _Work:
 
     def _leave_out(self, pair: ColumnPair, why: str) -> None:
         for side, profiles in enumerate(pair.sides):
-            self.left_out += [LeftOut("AB"[side], profile.name, why) for profile in profiles]
+            columns = [column for profile in profiles for column in profile.columns]
+            self.left_out += [LeftOut("AB"[side], column, why) for column in columns]
 
     def _where_headers_are(self) -> str:
         """A file of one column mostly has a title above its header, or another separator."""
@@ -274,6 +295,7 @@ class _Work:
                 f"A has {_names(self.profiles[0])}; B has {_names(self.profiles[1])}. Name the "
                 f"columns to compare: --on COLUMN_A=COLUMN_B:COMPARISON.{self._where_headers_are()}"
             )
+        doubts = self._doubts()
         self._leave_out_the_rest()
         self._remark()
         fields = [propose(pair) for pair in self.pairs]
@@ -291,20 +313,36 @@ class _Work:
             read=(read[0], read[1]),
             left_out=tuple(self.left_out),
             notes=tuple(self.notes),
-            warnings=tuple(self.id_warnings()),
-            grade=grade(self.pairs, self.n),
+            warnings=(*self.id_warnings(), *doubts),
+            grade=grade(self.pairs, self.n, in_doubt=bool(doubts)),
             labels=(self.records[0].label, self.records[1].label),
             n_records=self.n,
         )
+
+    def _doubts(self) -> tuple[str, ...]:
+        """Columns that could be the same thing, and are not compared."""
+        told: list[set[str | None]] = [
+            {
+                self.ids[side],
+                *(left.column for left in self.left_out if left.file == file),
+                *(c for pair in self.pairs for c in pair.all_columns[side]),
+            }
+            for side, file in enumerate("AB")
+        ]
+        left = [
+            [p for p in side if p.name and p.name not in told[k]]
+            for k, side in enumerate(self.profiles)
+        ]
+        return tuple(without_partner(left[0], left[1]))
 
     def _leave_out_the_rest(self) -> None:
         """Columns without a partner, and those that could not be used at all."""
         for side, profiles in enumerate(self.profiles):
             told = {left.column for left in self.left_out if left.file == "AB"[side]}
-            told |= {p.name for pair in self.pairs for p in pair.sides[side]}
+            told |= {column for pair in self.pairs for column in pair.all_columns[side]}
             for p in profiles:
                 if p.name not in told:
-                    why = _why_alone(p, "BA"[side], p.name == self.ids[side])
+                    why = _why_alone(p, "BA"[side], is_id=p.name == self.ids[side])
                     self.left_out.append(LeftOut("AB"[side], p.name or "(unnamed)", why))
             self.left_out += [
                 LeftOut("AB"[side], name, "has no text form")
@@ -335,7 +373,7 @@ class _Work:
                 )
 
 
-def _why_alone(profile: Profile, other: str, is_id: bool) -> str:
+def _why_alone(profile: Profile, other: str, *, is_id: bool) -> str:
     if is_id:
         return "the id of the records"
     if not profile.name:
@@ -373,6 +411,10 @@ def _ids_in_words(ids: Ids) -> str:
     return ", ".join(f"{name or 'row numbers'} in {file}" for file, name in sides)
 
 
+def _field_in_words(field: Field) -> str:
+    return f"{_columns_in_words(field)} ({field.kind})"
+
+
 def _columns_in_words(field: Field) -> str:
     a, b = (" + ".join(side) for side in field.columns)
     return a if a == b else f"{a} = {b}"
@@ -385,6 +427,10 @@ def _settings_in_words(field: Field) -> str:
         said.append(" and ".join(forms))
     if field.missing:
         said.append(f"{len(field.missing)} filler value{'s' * (len(field.missing) > 1)}")
+    if "recode" in field.settings:
+        said.append("recoded")
+    if units := field.settings.get("units"):
+        said.append(" and ".join(dict.fromkeys(units)))
     return f" ({'; '.join(said)})" if said else ""
 
 
