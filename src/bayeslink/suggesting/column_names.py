@@ -164,8 +164,8 @@ def words(name: str) -> tuple[str, ...]:
 def thing(name: str) -> str | None:
     """Which well-known thing a column of this name holds; None if the name does not say.
 
-    >>> thing("Patient_Forename"), thing("DOB"), thing("zip code")
-    ('given name', 'birth date', 'postcode')
+    >>> thing("Patient_Forename"), thing("DOB"), thing("zip code"), thing("Nom et prénom")
+    ('given name', 'birth date', 'postcode', 'full name')
     """
     found = words(name)
     whole = "".join(found)
@@ -173,6 +173,8 @@ def thing(name: str) -> str | None:
         return _NAMES[whole]
     if part := _part_of_birth(found):
         return part
+    if {"given name", "family name"} <= {_NAMES.get(word) for word in found}:
+        return "full name"
     kept = [word for word in found if word not in _NOISE and word not in _OF_WHOM]
     if "".join(kept) in _NAMES:
         return _NAMES["".join(kept)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bayeslink.suggesting.births import joined_dates, with_events
-from bayeslink.suggesting.column_names import EVENTS, of_whom, similarity, words
+from bayeslink.suggesting.column_names import EVENTS, of_whom, similarity, thing, words
 from bayeslink.suggesting.column_pairs import ColumnPair
 from bayeslink.suggesting.likely_pairs import Agreement, LikelyPairs
 from bayeslink.suggesting.profiles import Profile
@@ -27,6 +27,7 @@ _OF_WORDS = frozenset(KINDS[KINDS.index("text") :])
 _KEYS = ("phone", "e-mail", "postcode", "identifier", "url")  # different people, different values
 _SAME_NAME, _NAMES_ALIKE = 0.85, 0.5
 _NEARLY_ALWAYS = 0.8  # agreement from which even names of different things mean the same
+_TEXTS = ("text", "address", "street", "company", "list", "words")
 _AGREE = "which agree where other columns do"
 _WHOLE_OF_PARTS = {
     "full name": ("given name", "family name"),
@@ -57,6 +58,7 @@ def pair_columns(
     left = [[p for p in side if p.name not in taken[k]] for k, side in enumerate(usable)]
     pairs += _wholes_and_parts(left[0], left[1])
     pairs += _streets(pairs, left[0], left[1])
+    pairs += _last_texts(pairs, left[0], left[1])
     pairs += recoded_apart(left[0], left[1], likely)
     pairs = [with_units(recoded(pair, likely), likely) for pair in as_places(pairs)]
     order = {p.name: k for k, p in enumerate(a)}
@@ -74,7 +76,7 @@ def _scored(
         for y in b:
             if (x.name, y.name) not in shared or of_whom(x.name) != of_whom(y.name):
                 continue
-            in_common, alike = shared[x.name, y.name], similarity(x.name, y.name)
+            in_common, alike = shared[x.name, y.name], _alike(x, y)
             found = likely.agreement(x, y)
             why = (_why_dates if x.kind == "date" else _why)(x, y, alike, in_common, found)
             if why:
@@ -83,6 +85,14 @@ def _scored(
                 kind = _common_kind(x, y, in_common)
                 scored.append((score, ColumnPair((x,), (y,), kind, in_common, why)))
     return sorted(scored, key=lambda entry: -entry[0])
+
+
+def _alike(x: Profile, y: Profile) -> float:
+    """How alike the names are, where one may mean another thing beside the others of its file."""
+    alike = similarity(x.name, y.name)
+    if alike == 1 or (x.thing == thing(x.name) and y.thing == thing(y.name)):
+        return alike
+    return 0.9 if x.thing == y.thing else min(alike, 0.3)
 
 
 def _best_first(scored: Sequence[tuple[float, ColumnPair]]) -> list[ColumnPair]:
@@ -206,6 +216,30 @@ def _wholes_and_parts(a: Sequence[Profile], b: Sequence[Profile]) -> list[Column
                 x, y = sides if side == 0 else sides[::-1]
                 found.append(ColumnPair(x, y, whole, 0.0, why))
     return found
+
+
+def _last_texts(
+    found: Sequence[ColumnPair], a: Sequence[Profile], b: Sequence[Profile]
+) -> list[ColumnPair]:
+    """The one text that is left in each file, where half of their words are in the other, too."""
+    sides = []
+    for k, side in enumerate((a, b)):
+        taken = {p.name for pair in found for p in pair.sides[k]}
+        sides.append(
+            [p for p in side if p.kind in _TEXTS and p.name not in taken and not of_whom(p.name)]
+        )
+    if [len(side) for side in sides] != [1, 1]:
+        return []
+    (x,), (y,) = sides
+    known = [{word for key in p.present for word in key.split()} for p in (x, y)]
+    inside = [
+        sum(word in other for key in p.present for word in key.split())
+        / max(1, sum(len(key.split()) for key in p.present))
+        for p, other in ((x, known[1]), (y, known[0]))
+    ]
+    if (x.thing and y.thing and x.thing != y.thing) or max(inside) < 0.5:
+        return []
+    return [ColumnPair((x,), (y,), "text", 0.0, "the texts left, with words in common")]
 
 
 def _streets(

@@ -92,13 +92,14 @@ def _profile(name: str, column: pa.Array, rows: NDArray[np.int64]) -> Profile:
     found = pc.utf8_trim_whitespace(column.take(pa.array(rows))).to_pylist()
     texts = Counter(text for text in found if text is not None)
     sure = missing_words(texts)
-    for word in sure:
+    likely = likely_words(texts)
+    for word in (*sure, *likely):
         del texts[word]
     kind, dates = kind_of(name, _thinned(found, texts))
-    codes = fillers(texts, kind, dates)
-    codes = (*codes, *(word for word in likely_words(texts) if word not in codes))
-    if codes:
-        for code in codes:
+    odd = fillers(texts, kind, dates)
+    codes = (*odd, *likely)
+    if odd:
+        for code in odd:
             del texts[code]
         kind, dates = kind_of(name, _thinned(found, texts))
     none = {None, *sure, *codes}
@@ -157,6 +158,8 @@ def _key(text: str, kind: str, dates: Formats | None) -> str:
         return text if day is None else day.isoformat()
     if kind == "phone":
         return shapes.digits(text)[-9:]
+    if kind in ("latitude", "longitude") and shapes.NUMBER.fullmatch(text):
+        return f"{float(text):.2f}"  # about a kilometre
     if kind in ("number", "age"):
         plain = text.strip("$€£ ").replace(",", "")
         return f"{float(plain):g}" if shapes.NUMBER.fullmatch(plain) else plain

@@ -29,7 +29,7 @@ _CODED = ("category", "code", "words", "initials", "number", "given name", "fami
 
 def recoded(pair: ColumnPair, likely: LikelyPairs) -> ColumnPair:
     """A pair of categories with what the values of one file stand for, where they differ."""
-    if pair.kind not in _CODED or len(pair.a) + len(pair.b) > 2:
+    if pair.settings or pair.kind not in _CODED or len(pair.a) + len(pair.b) > 2:
         return pair
     x, y = pair.a[0], pair.b[0]
     sets = {*x.present}, {*y.present}

@@ -16,7 +16,7 @@ from bayeslink.suggesting.column_pairs import ColumnPair
 from bayeslink.suggesting.likely_pairs import ENOUGH, LikelyPairs
 from bayeslink.suggesting.profiles import Profile
 
-_NEAR = 0.03  # of a ratio
+_NEAR, _ROUGHLY = 0.03, 0.2  # of a ratio
 _USUAL = ("cm", "m", "kg", "g", "lb", "in", "ft", "mm", "km", "l", "ml", "oz", "t", "d", "week")
 _MEASURED = ("height", "weight")  # by their names; then the columns' medians tell, too
 
@@ -48,6 +48,8 @@ def with_units(pair: ColumnPair, likely: LikelyPairs) -> ColumnPair:
         units = _by_ratio(ratio, written[1], x, y, bare_is_y=False)
     elif ratio and abs(ratio - 1) > _NEAR:
         units = _told_apart(ratio, x, y)
+    elif ratio is None:
+        units = _said_apart(x, y)
     if units is None:
         return pair
     said = units[0] if units[0] == units[1] else f"{units[0]} and {units[1]}"
@@ -117,6 +119,18 @@ def _told_apart(ratio: float, x: Profile, y: Profile) -> tuple[str, str] | None:
     wanted = {"height": "length", "weight": "mass"}.get(x.thing or y.thing or "")
     fits.sort(key=lambda pair: FACTORS[pair[0]][0] != wanted)
     return fits[0] if fits else None
+
+
+def _said_apart(x: Profile, y: Profile) -> tuple[str, str] | None:
+    """Units that differ by the names of the columns, if the numbers are of sizes to match."""
+    if not (_named(x) and _named(y)):
+        return None
+    units = _named(x)[-1], _named(y)[-1]
+    (measure, one), (other_measure, other) = (FACTORS[unit] for unit in units)
+    if measure != other_measure or one == other:
+        return None
+    ratio = float(np.nanmedian(_values(x)) / np.nanmedian(_values(y)))
+    return units if abs(ratio * one / other - 1) < _ROUGHLY else None
 
 
 def _named(p: Profile) -> list[str]:
