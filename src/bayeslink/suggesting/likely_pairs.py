@@ -18,6 +18,7 @@ from bayeslink.suggesting.profiles import Profile
 ENOUGH = 20  # pairs of rows to judge by
 _SURE = 1.0  # how far the weight of what two rows share lies above the logarithm of the records
 _MOST = 12  # pairs of columns that are looked at for shared values
+_NEARER = 0.5  # times as far apart as dates of other pairs
 _COMMON = 0.6  # chance from which an agreement says nothing
 _AT_MOST = 500_000  # pairs of rows from one search
 
@@ -100,6 +101,15 @@ class LikelyPairs:
         n = int(both.sum())
         chance = self._chances.get(key) or self._chance(key)
         return Agreement(n, float((p == q)[both].mean()) if n else 0.0, chance)
+
+    def nearer(self, x: Profile, y: Profile) -> bool:
+        """Whether dates of likely pairs are nearer each other than those of other pairs."""
+        p, q = (
+            np.array([side.keys[row] or "NaT" for row in rows.tolist()], "M8[D]")
+            for side, rows in zip((x, y), self.rows(x, y), strict=True)
+        )
+        own, others = (np.abs((p - r) / np.timedelta64(1, "D")) for r in (q, np.roll(q, 1)))
+        return bool(np.nanmedian(own) < _NEARER * np.nanmedian(others))
 
     def _touches(self, key: Key, x: Profile, y: Profile) -> bool:
         own = (self._columns[0][key[0]], self._columns[1][key[1]])

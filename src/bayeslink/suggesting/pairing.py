@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from bayeslink.suggesting.births import joined_dates, with_events
 from bayeslink.suggesting.column_names import EVENTS, of_whom, similarity, thing, words
 from bayeslink.suggesting.column_pairs import ColumnPair
-from bayeslink.suggesting.likely_pairs import Agreement, LikelyPairs
+from bayeslink.suggesting.likely_pairs import LikelyPairs
 from bayeslink.suggesting.profiles import Profile
 from bayeslink.suggesting.recodes import recoded, recoded_apart
 from bayeslink.suggesting.units import as_places, with_units
@@ -78,7 +78,8 @@ def _scored(
                 continue
             in_common, alike = shared[x.name, y.name], _alike(x, y)
             found = likely.agreement(x, y)
-            why = (_why_dates if x.kind == "date" else _why)(x, y, alike, in_common, found)
+            judge = _why_dates if x.kind == "date" else _why
+            why = judge(x, y, alike, in_common, likely)
             if why:
                 score = alike + 0.8 * in_common + 0.2 * (x.kind == y.kind)
                 score += found.share * found.together + (len(x.columns) + len(y.columns) > 2)
@@ -149,8 +150,9 @@ def _are_initials(x: Profile, y: Profile) -> bool:
     return all(len(letter) == 1 for letter in letters) and len({*firsts} & letters) > 1
 
 
-def _why(x: Profile, y: Profile, alike: float, shared: float, found: Agreement) -> str | None:
+def _why(x: Profile, y: Profile, alike: float, shared: float, likely: LikelyPairs) -> str | None:
     """Why two columns are taken for the same thing; None if they are not."""
+    found = likely.agreement(x, y)
     if alike == 1:
         return "of the same name"
     if alike >= _SAME_NAME:
@@ -168,17 +170,20 @@ def _why(x: Profile, y: Profile, alike: float, shared: float, found: Agreement) 
     return "with values in common" if (same_values if few else shared >= 0.5) else None
 
 
-def _why_dates(x: Profile, y: Profile, alike: float, shared: float, found: Agreement) -> str | None:
+def _why_dates(
+    x: Profile, y: Profile, alike: float, shared: float, likely: LikelyPairs
+) -> str | None:
     """The same of dates: a birth is no event, and no two events are taken for the same one."""
-    same_name = words(x.name) == words(y.name)
+    same_name, found = words(x.name) == words(y.name), likely.agreement(x, y)
     if x.event and y.event:
         same_event = x.thing in EVENTS and x.thing == y.thing
-        if found.apart or not (same_name or same_event):
+        if not (same_name or same_event) or (found.apart and not likely.nearer(x, y)):
             return None
         return "of the same name" if same_name else "two names of the same event"
     if x.event != y.event:
         said = {x.thing, y.thing}
-        if said & EVENTS or not (found.together or (same_name and not found.apart)):
+        kept = same_name and (not found.apart or likely.nearer(x, y))
+        if said & EVENTS or not (found.together or kept):
             return None
         return "of the same name" if same_name else _AGREE
     if same_name:

@@ -12,33 +12,12 @@ import pandas as pd
 
 import bayeslink as bl
 
-TOWNS = [
-    "Albrook",
-    "Bellford",
-    "Carnwick",
-    "Dunmore",
-    "Eastleigh",
-    "Farnham",
-    "Glenrock",
-    "Hartwell",
-    "Inverby",
-    "Jarrow",
-    "Kelmont",
-    "Langdale",
-    "Marfield",
-    "Norwood",
-    "Oakhampton",
-    "Penrith",
-    "Quorn",
-    "Redcliff",
-    "Selby",
-    "Tarland",
-    "Upwell",
-    "Velden",
-    "Westbury",
-    "Yarm",
-    "Zennor",
-]
+_TOWNS = """
+Albrook Bellford Carnwick Dunmore Eastleigh Farnham Glenrock Hartwell Inverby Jarrow Kelmont
+Langdale Marfield Norwood Oakhampton Penrith Quorn Redcliff Selby Tarland Upwell Velden Westbury
+Yarm Zennor
+"""
+TOWNS = _TOWNS.split()
 
 
 def people(n, n_b, seed):
@@ -136,7 +115,7 @@ def hospital_and_deaths(folder, n, n_b, seed):
 
 
 def german_workbook_and_spanish_register(folder, n, n_b, seed):
-    """An xlsx whose dates are dates; year, month and day in three columns; H and M for the sexes."""
+    """An xlsx whose dates are dates; year, month and day apart; H and M for the sexes."""
     a, b, rng, truth = people(n, n_b, seed)
     table_a = {
         "Fallnummer": _ids(a, "{}", rng),
