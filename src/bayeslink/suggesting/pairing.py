@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bayeslink.suggesting.births import joined_dates, with_events
+from bayeslink.suggesting.births import joined_dates
 from bayeslink.suggesting.column_names import EVENTS, of_whom, similarity, thing, words
 from bayeslink.suggesting.column_pairs import ColumnPair
 from bayeslink.suggesting.likely_pairs import LikelyPairs
@@ -39,9 +39,7 @@ def pair_columns(
     a: Sequence[Profile], b: Sequence[Profile], sampled: tuple[float, float]
 ) -> list[ColumnPair]:
     """Pairs of columns, the surest first taken; `sampled`: the share of rows looked at."""
-    usable = [
-        with_events([p for p in side if p.kind not in ("empty", "constant")]) for side in (a, b)
-    ]
+    usable = [[p for p in side if p.kind not in ("empty", "constant")] for side in (a, b)]
     apart = [joined_dates(side) for side in usable]
     if all(apart):  # written alike: the parts are compared one by one
         apart = [[], []]
@@ -203,6 +201,14 @@ def _made_of(whole: Profile, parts: Sequence[Profile]) -> bool:
     return whole.kind in ("text", "words", "list") and inside > 0.5 * len(split)
 
 
+def _in_order(whole: Profile, parts: Sequence[Profile]) -> tuple[Profile, ...]:
+    """Two parts in the order in which they stand in the whole: family name first, at times."""
+    firsts = [key.split()[0] for key in whole.present if key]
+    known = [{word for key in part.present for word in key.split()} for part in parts]
+    first, last = (sum(word in words for word in firsts) for words in known)
+    return tuple(parts) if first >= last else tuple(reversed(parts))
+
+
 def _wholes_and_parts(a: Sequence[Profile], b: Sequence[Profile]) -> list[ColumnPair]:
     """A full name against a first and a last name, an address against number and street."""
     found = []
@@ -216,7 +222,7 @@ def _wholes_and_parts(a: Sequence[Profile], b: Sequence[Profile]) -> list[Column
                 p for p in one if not of_whom(p.name) and (p.kind == whole or _made_of(p, known))
             ]
             if at_once:
-                sides: list[tuple[Profile, ...]] = [(at_once[0],), tuple(p[0] for p in apart)]
+                sides: list[tuple[Profile, ...]] = [(at_once[0],), _in_order(at_once[0], known)]
                 why = f"a {whole} on one side, its parts on the other"
                 x, y = sides if side == 0 else sides[::-1]
                 found.append(ColumnPair(x, y, whole, 0.0, why))

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from bayeslink.data.records import Records
 from bayeslink.errors import InputError
-from bayeslink.suggesting.births import with_events
 from bayeslink.suggesting.column_names import of_whom, says_id, similarity
 from bayeslink.suggesting.pairing import values_in_common
 from bayeslink.suggesting.profiles import Profile
@@ -22,7 +21,7 @@ _OF_IDS = ("identifier", "code", "number", "category", "constant")
 def without_partner(a: Sequence[Profile], b: Sequence[Profile]) -> Iterator[str]:
     """A warning for each column left over in A and the one left over in B that is nearest to it."""
     for what, kinds in _LIKE.items():
-        sides = [[p for p in with_events(side) if p.kind in kinds] for side in (a, b)]
+        sides = [[p for p in side if p.kind in kinds] for side in (a, b)]
         ranked = sorted(
             (
                 (-_nearness(x, y), i, j)

@@ -17,6 +17,7 @@ from bayeslink.engines.same_input import refuse_same_records, refuse_same_source
 from bayeslink.errors import InputError
 from bayeslink.plain import plain
 from bayeslink.settings import Ids
+from bayeslink.suggesting.births import with_events
 from bayeslink.suggesting.column_names import says_id
 from bayeslink.suggesting.column_pairs import ColumnPair
 from bayeslink.suggesting.grading import Grade, grade
@@ -208,14 +209,15 @@ class _Work:
         options: tuple[ReadOptions, ReadOptions],
         given: tuple[str | None, str | None],
     ) -> None:
-        self.records, self.profiles, self.options = records, profiles, options
+        self.records, self.options = records, options
+        self.profiles = [with_events(side) for side in profiles]
         self.n = (len(records[0]), len(records[1]))
         self.left_out: list[LeftOut] = []
         self.notes: list[str] = []
         sampled = [len(sample_rows(n)) / n for n in self.n]
         known = [
             [p for p in side if p.name and p.name != name]
-            for side, name in zip(profiles, given, strict=True)
+            for side, name in zip(self.profiles, given, strict=True)
         ]
         pairs = pair_columns(known[0], known[1], (sampled[0], sampled[1]))
         pairs, self.ids = self._without_ids(pairs, given)
@@ -378,10 +380,11 @@ def _why_alone(profile: Profile, other: str, *, is_id: bool) -> str:
         return "the id of the records"
     if not profile.name:
         return "has no name"
+    what = "date of this event" if profile.event else "such column"
     return {
         "empty": "empty",
         "constant": "the same in all records",
-    }.get(profile.kind, f"{other} has no such column")
+    }.get(profile.kind, f"{other} has no {what}")
 
 
 def _named_apart(fields: Sequence[Field], pairs: Sequence[ColumnPair]) -> Iterator[Field]:
