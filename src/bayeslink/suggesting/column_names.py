@@ -47,7 +47,7 @@ _CALLED = {
     "dateenregistrement inscription dateinscription registrierung meldedatum fecharegistro "
     "dataregistrazione",
     "age": "age alter ageyears ageinyears edad eta idade leeftijd",
-    "sex": "sex gender geschlecht sexe sexo genre genero sesso geslacht kjonn kon",
+    "sex": "sex gender geschlecht sexe sexo sx geschl genre genero sesso geslacht kjonn kon",
     "postcode": "postcode postalcode zip zipcode plz codepostal pcode postzip zip5 cp cap "
     "postleitzahl codpostal codigopostal codicepostale codepost postnummer postnr",
     "phone": "phone phonenumber telephone tel telno telephonenumber mobile mobilenumber cell "

@@ -65,6 +65,7 @@ class LikelyPairs:
         self._columns = [{p.name: {*p.columns} for p in side} for side in (a, b)]
         self._size = len(numbers)
         self.n = [len(side[0].keys) if side else 0 for side in (a, b)]
+        self._least = float(np.log(max(*self.n, 2)) + _SURE)
         self._chances = {key: self._chance(key) for key in shared}
         useful = {
             key: share * -np.log(self._chances[key])
@@ -77,12 +78,22 @@ class LikelyPairs:
         self._agree = np.array(
             [self._agreeing(key, self._rows_a, self._rows_b) for key in self.keys], bool
         ).reshape(len(self.keys), len(self._rows_a))
+        likely = self._weights @ self._agree >= self._least
+        self._rows_a, self._rows_b = self._rows_a[likely], self._rows_b[likely]
+        self._agree = self._agree[:, likely]
+        self._known: dict[tuple[int, ...], tuple[Ints, Ints]] = {}
 
     def rows(self, x: Profile, y: Profile) -> tuple[Ints, Ints]:
         """Likely pairs as told by all columns but these two: each row with its best partner."""
-        others = [k for k, key in enumerate(self.keys) if not self._touches(key, x, y)]
-        scores = self._weights[others] @ self._agree[others]
-        kept = np.flatnonzero(scores >= np.log(max(*self.n, 2)) + _SURE)
+        others = tuple(k for k, key in enumerate(self.keys) if not self._touches(key, x, y))
+        if others not in self._known:
+            self._known[others] = self._best(others)
+        return self._known[others]
+
+    def _best(self, others: tuple[int, ...]) -> tuple[Ints, Ints]:
+        """The rows that are each other's best partners by some of the pairs of columns."""
+        scores = self._weights[[*others]] @ self._agree[[*others]]
+        kept = np.flatnonzero(scores >= self._least)
         for rows, n in ((self._rows_a, self.n[0]), (self._rows_b, self.n[1])):
             best = np.zeros(n)
             np.maximum.at(best, rows[kept], scores[kept])

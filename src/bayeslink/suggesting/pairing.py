@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from bayeslink.suggesting.births import joined_dates
 from bayeslink.suggesting.column_names import EVENTS, of_whom, similarity, thing, words
@@ -10,6 +11,7 @@ from bayeslink.suggesting.column_pairs import ColumnPair
 from bayeslink.suggesting.likely_pairs import LikelyPairs
 from bayeslink.suggesting.profiles import Profile
 from bayeslink.suggesting.recodes import recoded, recoded_apart
+from bayeslink.suggesting.shapes import plain_words
 from bayeslink.suggesting.units import as_places, with_units
 
 # Kinds by how much they say, where one column is taken for one and its partner for another.
@@ -50,7 +52,7 @@ def pair_columns(
         for y in pool[1]
         if _compatible(x.kind, y.kind)
     }
-    likely = LikelyPairs(pool[0], pool[1], shared)
+    likely = _likely_pairs(pool[0], pool[1], shared, sampled)
     pairs = _best_first(_scored(pool[0], pool[1], shared, likely))
     taken = [{c for pair in pairs for c in pair.all_columns[side]} for side in (0, 1)]
     left = [[p for p in side if p.name not in taken[k]] for k, side in enumerate(usable)]
@@ -61,6 +63,49 @@ def pair_columns(
     pairs = [with_units(recoded(pair, likely), likely) for pair in as_places(pairs)]
     order = {p.name: k for k, p in enumerate(a)}
     return sorted(pairs, key=lambda pair: order[pair.all_columns[0][0]])
+
+
+def _likely_pairs(
+    a: Sequence[Profile],
+    b: Sequence[Profile],
+    shared: Mapping[tuple[str, str], float],
+    sampled: tuple[float, float],
+) -> LikelyPairs:
+    """Likely pairs by all these columns, and by full names against their parts."""
+    wholes = [[*side, *_full_names(side)] for side in (a, b)]
+    names = {
+        (x.name, y.name): values_in_common(x, y, sampled)
+        for x in wholes[0]
+        for y in wholes[1]
+        if x.kind == y.kind == "full name" and len(x.columns) + len(y.columns) == 3
+    }
+    return LikelyPairs(wholes[0], wholes[1], {**shared, **names})
+
+
+def _full_names(profiles: Sequence[Profile]) -> list[Profile]:
+    """The full names that a given and a family name make, their words in order of the alphabet."""
+    parts = [
+        next((p for p in profiles if p.kind == kind and not of_whom(p.name)), None)
+        for kind in _WHOLE_OF_PARTS["full name"]
+    ]
+    x, y = parts
+    if x is None or y is None:
+        return []
+    keys = [
+        " ".join(sorted(f"{p} {q}".split())) if p and q else None
+        for p, q in zip(x.keys, y.keys, strict=True)
+    ]
+    distinct = len({*keys} - {None})
+    return [
+        replace(
+            x,
+            name=f"{x.name} + {y.name}",
+            columns=(x.name, y.name),
+            kind="full name",
+            n_distinct=distinct,
+            keys=keys,
+        )
+    ]
 
 
 def _scored(
@@ -203,9 +248,9 @@ def _made_of(whole: Profile, parts: Sequence[Profile]) -> bool:
 
 def _in_order(whole: Profile, parts: Sequence[Profile]) -> tuple[Profile, ...]:
     """Two parts in the order in which they stand in the whole: family name first, at times."""
-    firsts = [key.split()[0] for key in whole.present if key]
+    firsts = [plain_words(cell).split()[:1] for cell in whole.cells if cell]
     known = [{word for key in part.present for word in key.split()} for part in parts]
-    first, last = (sum(word in words for word in firsts) for words in known)
+    first, last = (sum(words.issuperset(first) for first in firsts) for words in known)
     return tuple(parts) if first >= last else tuple(reversed(parts))
 
 

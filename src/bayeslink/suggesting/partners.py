@@ -21,7 +21,10 @@ _OF_IDS = ("identifier", "code", "number", "category", "constant")
 def without_partner(a: Sequence[Profile], b: Sequence[Profile]) -> Iterator[str]:
     """A warning for each column left over in A and the one left over in B that is nearest to it."""
     for what, kinds in _LIKE.items():
-        sides = [[p for p in side if p.kind in kinds] for side in (a, b)]
+        sides = [
+            [p for p in side if p.kind in kinds or (p.thing == "birth date" and "date" in kinds)]
+            for side in (a, b)
+        ]
         ranked = sorted(
             (
                 (-_nearness(x, y), i, j)
@@ -42,11 +45,12 @@ def _nearness(x: Profile, y: Profile) -> float:
 
 
 def _warning(what: str, x: Profile, y: Profile) -> str:
-    events = [f"{p.name} looks like dates of an event" for p in (x, y) if p.event]
-    why = events[0] if events else "neither their names nor their values say that they are the same"
+    why = "neither their names nor their values say that they are the same"
+    if x.event or y.event:
+        why = f"{(x if x.event else y).name!r} looks like dates of an event"
     return (
-        f"{x.name!r} of A and {y.name!r} of B hold {what} and are not compared: {why}. If they are "
-        f"the same thing, say so in link.toml, or with --on {x.name}={y.name}."
+        f"{x.name!r} of A is not compared. The nearest of B is {y.name!r}, which holds {what}, "
+        f"too: {why}. If they are the same thing, say so: --on {x.name}={y.name}."
     )
 
 

@@ -158,6 +158,8 @@ def _key(text: str, kind: str, dates: Formats | None) -> str:
         return text if day is None else day.isoformat()
     if kind == "phone":
         return shapes.digits(text)[-9:]
+    if kind == "full name":
+        return " ".join(sorted(shapes.plain_words(text).split())) or text
     if kind in ("latitude", "longitude") and shapes.NUMBER.fullmatch(text):
         return f"{float(text):.2f}"  # about a kilometre
     if kind in ("number", "age"):
