@@ -94,14 +94,16 @@ class LikelyPairs:
         """The rows that are each other's best partners by some of the pairs of columns."""
         scores = self._weights[[*others]] @ self._agree[[*others]]
         kept = np.flatnonzero(scores >= self._least)
-        for rows, n in ((self._rows_a, self.n[0]), (self._rows_b, self.n[1])):
-            best = np.zeros(n)
-            np.maximum.at(best, rows[kept], scores[kept])
-            kept = kept[scores[kept] >= best[rows[kept]]]
-        for rows in (self._rows_a, self._rows_b):  # none where two are as good
-            times = np.bincount(rows[kept], minlength=1)
-            kept = kept[times[rows[kept]] == 1]
-        return self._rows_a[kept], self._rows_b[kept]
+        rows_a, rows_b, scores = self._rows_a[kept], self._rows_b[kept], scores[kept]
+        mutual = np.ones(len(scores), bool)
+        for rows in (rows_a, rows_b):
+            best = np.zeros(max(self.n))
+            np.maximum.at(best, rows, scores)
+            mutual &= scores >= best[rows]
+        rows_a, rows_b = rows_a[mutual], rows_b[mutual]
+        times_a, times_b = (np.bincount(rows, minlength=1) for rows in (rows_a, rows_b))
+        alone = (times_a[rows_a] == 1) & (times_b[rows_b] == 1)  # none where two are as good
+        return rows_a[alone], rows_b[alone]
 
     def agreement(self, x: Profile, y: Profile) -> Agreement:
         """How often likely pairs agree in these two columns."""
