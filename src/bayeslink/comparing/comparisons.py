@@ -29,6 +29,7 @@ Levels = NDArray[np.uint8]
 JOIN = "\x1f"  # between the columns of a field that has two (geo)
 
 _MONEY = re.compile(r"[ \u00a0\u202f'’$€£¥%]|(?i:usd|eur|gbp|chf)")
+_FEET = re.compile(r"\d['’]\d{1,2}(?!\d)")  # 5'9, which is not 5'900
 _GROUPED = re.compile(r"[+-]?\d[\d.,]*\Z")
 EARTH_KM = 6371.0088
 
@@ -96,7 +97,8 @@ def number(
         value: float | None = float(text) if "_" not in text else math.nan
     except ValueError:
         bare = _MONEY.sub("", text)
-        value = float(_decimal(bare)) if _GROUPED.match(bare) else None
+        grouped = _GROUPED.match(bare) and not _FEET.search(text)
+        value = float(_decimal(bare)) if grouped else None
     if value is None:
         value = in_unit(text, lambda number: float(_decimal(number)), wanted)
     elif unit != wanted:

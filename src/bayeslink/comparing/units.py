@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 
 # What is measured -> its units, each with how many of the first it is.
 _MEASURES = {
@@ -23,9 +23,9 @@ FACTORS: dict[str, tuple[str, float]] = {
     for measure, units in _MEASURES.items()
     for unit, factor in (entry.split() for entry in units.split(", "))
 }
-_AMOUNT = r"([+-]?\d[\d.,]*)\s*([^\W\d_]+[2²]?\.?|['′’\"″”]{1,2})?"
-_AMOUNTS = re.compile(rf"(?:{_AMOUNT}\s*)+")
-_EACH = re.compile(_AMOUNT)
+_NUMBER = r"([+-]?\d[\d.,]*)"
+_UNIT = r"([^\W\d_]+(?:²|2(?!\d))?\.?|['′’\"″”]{1,2})"
+_AMOUNTS = re.compile(rf"{_NUMBER}\s*(?:{_UNIT}\s*(?:{_NUMBER}\s*{_UNIT}?)?)?")
 _NEXT = {"m": "cm", "ft": "in", "'": '"', "′": "″", "’": "”", "st": "lb", "feet": "in"}  # 1 m 75
 
 
@@ -45,7 +45,10 @@ def in_unit(text: str, decimal: Callable[[str], float], wanted: str | None) -> f
         found = unit or _NEXT.get(last)
         if found is None or FACTORS[found][0] != measure:
             return None
-        total += decimal(number) * FACTORS[found][1]
+        part = decimal(number) * FACTORS[found][1]
+        if last and part >= FACTORS[last][1]:  # 1 m 75 is one, 1 m 175 is not
+            return None
+        total += part
         last = found
     return converted(total, None, wanted)
 
@@ -57,11 +60,17 @@ def converted(value: float, unit: str | None, wanted: str | None) -> float:
     return float(f"{value * factor / by:.9g}")  # 1.15 m are 115 cm, and not a hair less
 
 
-@cache
+@lru_cache(2**14)
 def amounts(text: str) -> tuple[tuple[str, str | None], ...]:
-    """The numbers of a text, each with its unit: (("5", "ft"), ("9", "in")); () if it has more."""
+    """The one or two numbers of a text, each with its unit: (("5", "ft"), ("9", "in")).
+
+    () if the text is anything else.
+    """
     bare = text.strip().replace("''", '"').replace("’’", '"').replace("′′", '"')
-    if not _AMOUNTS.fullmatch(bare):
+    if not (found := _AMOUNTS.fullmatch(bare)):
         return ()
-    found = [(number, unit.rstrip(".").casefold() or None) for number, unit in _EACH.findall(bare)]
-    return tuple(found) if all(unit is None or unit in FACTORS for _, unit in found) else ()
+    first, its, second, other = found.groups()
+    units = [unit and (unit.rstrip(".").casefold() or None) for unit in (its, other)]
+    if any(unit is not None and unit not in FACTORS for unit in units):
+        return ()
+    return ((first, units[0]), *([(second, units[1])] if second else []))
