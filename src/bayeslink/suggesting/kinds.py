@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from bayeslink.comparing.units import amounts
@@ -98,9 +99,11 @@ def _kind_of_number(name: str, said: str | None, texts: Texts) -> str:
         return "category"
     if says_id(name):
         return "identifier"
-    lengths = {len(text.lstrip("+-")) for text, n in texts.items() if n}
+    lengths = Counter(len(text.lstrip("+-")) for text, n in texts.items() for _ in range(n))
     padded = share(texts, lambda t: len(t) > 1 and t[0] == "0") > 0.01
-    if len(lengths) > 3 and not padded and _distinct(texts) < 0.9:
+    usual, n = lengths.most_common(1)[0]
+    fixed = usual > 3 and n > 0.8 * lengths.total()  # a code, but for slips
+    if len(lengths) > 3 and not padded and not fixed and _distinct(texts) < 0.9:
         return "number"
     return "identifier" if max(lengths) >= 6 and _distinct(texts) >= 0.5 else "code"
 

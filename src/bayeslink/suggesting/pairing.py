@@ -178,6 +178,8 @@ def _compatible(x: str, y: str) -> bool:
 
 def _common_kind(x: Profile, y: Profile, shared: float) -> str:
     kind = min(x.kind, y.kind, key=KINDS.index)
+    if {x.kind, y.kind} == {"number", "code"} and shared >= 0.5:  # slips make them look like sizes
+        return "code"
     if shared == 0 and kind in ("category", "words", "place"):
         if _are_initials(x, y) or _are_initials(y, x):
             return "initials"

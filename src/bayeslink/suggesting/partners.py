@@ -45,13 +45,16 @@ def _nearness(x: Profile, y: Profile) -> float:
 
 
 def _warning(what: str, x: Profile, y: Profile) -> str:
-    why = "neither their names nor their values say that they are the same"
-    if x.event or y.event:
-        why = f"{(x if x.event else y).name!r} looks like dates of an event"
     return (
         f"{x.name!r} of A is not compared. The nearest of B is {y.name!r}, which holds {what}, "
-        f"too: {why}. If they are the same thing, say so: --on {x.name}={y.name}."
+        f"too: {_why(x, y)}. If they are the same thing, say so: --on {x.name}={y.name}."
     )
+
+
+def _why(x: Profile, y: Profile) -> str:
+    if x.event or y.event:
+        return f"{(x if x.event else y).name!r} looks like dates of an event"
+    return "neither their names nor their values say that they are the same"
 
 
 def refuse_tables_of_ids(records: Sequence[Records], profiles: Sequence[Sequence[Profile]]) -> None:
