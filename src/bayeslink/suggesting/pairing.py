@@ -29,6 +29,7 @@ _OF_WORDS = frozenset(KINDS[KINDS.index("text") :])
 _KEYS = ("phone", "e-mail", "postcode", "identifier", "url")  # different people, different values
 _SAME_NAME, _NAMES_ALIKE = 0.85, 0.5
 _NEARLY_ALWAYS = 0.8  # agreement from which even names of different things mean the same
+_CODES_AND_NUMBERS = ({"number", "code"}, {"number", "category"})
 _TEXTS = ("text", "address", "street", "company", "list", "words")
 _AGREE = "which agree where other columns do"
 _WHOLE_OF_PARTS = {
@@ -58,6 +59,7 @@ def pair_columns(
     left = [[p for p in side if p.name not in taken[k]] for k, side in enumerate(usable)]
     pairs += _wholes_and_parts(left[0], left[1])
     pairs += _streets(pairs, left[0], left[1])
+    pairs += _births_and_years(left[0], left[1])
     pairs += _last_texts(pairs, left[0], left[1])
     pairs += recoded_apart(left[0], left[1], likely)
     pairs = [with_units(recoded(pair, likely), likely) for pair in as_places(pairs)]
@@ -119,6 +121,8 @@ def _scored(
         for y in b:
             if (x.name, y.name) not in shared or of_whom(x.name) != of_whom(y.name):
                 continue
+            if _whole_against_part(x, y, b) or _whole_against_part(y, x, a):
+                continue
             in_common, alike = shared[x.name, y.name], _alike(x, y)
             found = likely.agreement(x, y)
             judge = _why_dates if x.kind == "date" else _why
@@ -127,8 +131,24 @@ def _scored(
                 score = alike + 0.8 * in_common + 0.2 * (x.kind == y.kind)
                 score += found.share * found.together + (len(x.columns) + len(y.columns) > 2)
                 kind = _common_kind(x, y, in_common)
+                if kind == "full name" and _in_other_order(x, y, in_common):
+                    kind, why = "text", f"{why}, words in another order"
                 scored.append((score, ColumnPair((x,), (y,), kind, in_common, why)))
     return sorted(scored, key=lambda entry: -entry[0])
+
+
+def _in_other_order(x: Profile, y: Profile, shared: float) -> bool:
+    """Whether full names are mostly equal only once their words are sorted."""
+    as_written = {plain_words(cell) for cell in x.cells if cell}
+    same = sum(plain_words(cell) in as_written for cell in y.cells if cell)
+    return shared > 0.05 and same < 0.5 * shared * max(1, len(y.present))
+
+
+def _whole_against_part(whole: Profile, part: Profile, beside: Sequence[Profile]) -> bool:
+    """Whether one is a full name and the other a part of one, whose other part is there, too."""
+    parts = _WHOLE_OF_PARTS["full name"]
+    kinds = {p.kind for p in beside}
+    return whole.kind == "full name" and part.kind in parts and kinds.issuperset(parts)
 
 
 def _alike(x: Profile, y: Profile) -> float:
@@ -178,7 +198,7 @@ def _compatible(x: str, y: str) -> bool:
 
 def _common_kind(x: Profile, y: Profile, shared: float) -> str:
     kind = min(x.kind, y.kind, key=KINDS.index)
-    if {x.kind, y.kind} == {"number", "code"} and shared >= 0.5:  # slips make them look like sizes
+    if {x.kind, y.kind} in _CODES_AND_NUMBERS and shared >= 0.5:  # slips made sizes of codes
         return "code"
     if shared == 0 and kind in ("category", "words", "place"):
         if _are_initials(x, y) or _are_initials(y, x):
@@ -273,6 +293,20 @@ def _wholes_and_parts(a: Sequence[Profile], b: Sequence[Profile]) -> list[Column
                 why = f"a {whole} on one side, its parts on the other"
                 x, y = sides if side == 0 else sides[::-1]
                 found.append(ColumnPair(x, y, whole, 0.0, why))
+    return found
+
+
+def _births_and_years(a: Sequence[Profile], b: Sequence[Profile]) -> list[ColumnPair]:
+    """A date of birth on one side, the year of birth on the other: dates as far as known."""
+    found = []
+    for k, (one, other) in enumerate(((a, b), (b, a))):
+        dates = [p for p in one if p.kind == "date" and not p.event and not of_whom(p.name)]
+        years = [p for p in other if p.thing == "birth year" and p.kind in ("year", "category")]
+        if dates and years:
+            known = {key[:4] for key in dates[0].present}
+            shared = sum(key in known for key in years[0].present) / max(1, len(years[0].present))
+            x, y = (dates[0], years[0]) if k == 0 else (years[0], dates[0])
+            found.append(ColumnPair((x,), (y,), "date", shared, "births, in one file by the year"))
     return found
 
 

@@ -32,18 +32,18 @@ from bayeslink.suggesting.relations import (
     ids_among,
     is_shared_key,
 )
+from bayeslink.suggesting.wording import (
+    SHOWN,
+    LeftOut,
+    column_names,
+    columns_in_words,
+    field_in_words,
+    ids_in_words,
+    left_out_in_words,
+    settings_in_words,
+)
 
-_SHOWN = 6  # columns left out that are named in a line
 _REMARKS = 4  # lines of them
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A column that is not compared, and why."""
-
-    file: str  # A or B
-    column: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,12 @@ class Suggestion:
         """The proposal in fewer than ten lines, what needs attention first."""
         files = zip(self.labels, self.n_records, strict=True)
         looked = " and ".join(f"{label} ({n:,} records)" for label, n in files)
-        yield f"Looked at {looked}. Ids: {_ids_in_words(self.id)}."
-        yield f"Compared: {', '.join(map(_field_in_words, self.fields))}."
+        yield f"Looked at {looked}. Ids: {ids_in_words(self.id)}."
+        yield f"Compared: {', '.join(map(field_in_words, self.fields))}."
         if self.left_out:
             columns = [*dict.fromkeys(left.column for left in self.left_out)]
-            more = f" and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else ""
-            yield f"Left out: {', '.join(columns[:_SHOWN])}{more}."
+            more = f" and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""
+            yield f"Left out: {', '.join(columns[:SHOWN])}{more}."
         remarks = [f"Note: {note}" for note in (*self.warnings, *self.notes)]
         yield from remarks[:_REMARKS]
         if len(remarks) > _REMARKS:
@@ -93,21 +93,21 @@ class Suggestion:
         """The proposal with a line for each field, and a reason for each column left out."""
         files = zip(self.labels, self.n_records, strict=True)
         yield "Looked at " + " and ".join(f"{label} ({n:,} records)" for label, n in files) + "."
-        yield f"Ids: {_ids_in_words(self.id)}."
+        yield f"Ids: {ids_in_words(self.id)}."
         yield "Compared:"
         for field, why in zip(self.fields, self.reasons, strict=True):
-            yield f"  {_columns_in_words(field)}: {field.kind}{_settings_in_words(field)}; {why}"
+            yield f"  {columns_in_words(field)}: {field.kind}{settings_in_words(field)}; {why}"
         if any(self.missing):
             words = dict.fromkeys(word for side in self.missing for word in side)
             yield f"Missing: {', '.join(map(repr, words))}."
         if self.left_out:
-            yield f"Left out: {_left_out_in_words(self.left_out)}."
+            yield f"Left out: {left_out_in_words(self.left_out)}."
         yield from (f"Note: {note}" for note in (*self.warnings, *self.notes))
         yield f"These fields are {self.grade}"
 
     def in_one_line(self) -> str:
         """The fields, for whoever did not choose them."""
-        fields = ", ".join(map(_field_in_words, self.fields))
+        fields = ", ".join(map(field_in_words, self.fields))
         return (
             f"the fields were chosen from the files: {fields}. They are {self.grade} "
             "bl.suggest(a, b) says why."
@@ -193,7 +193,7 @@ def find_ids(
     work = _Work(records, [profile_columns(side) for side in records], options, (None, None))
     ids: Ids = work.ids[0] if work.ids[0] == work.ids[1] else work.ids
     said = (
-        f"there is no column 'id' in both files. Ids: {_ids_in_words(ids)}. If that is wrong, name "
+        f"there is no column 'id' in both files. Ids: {ids_in_words(ids)}. If that is wrong, name "
         "the column with --id (id=), or number the rows with --no-id (id=None)."
     )
     return ids, (said, *work.id_warnings())
@@ -294,7 +294,7 @@ class _Work:
         if not self.pairs:
             raise InputError(
                 "no two columns of A and B hold the same thing, by name or by values in common. "
-                f"A has {_names(self.profiles[0])}; B has {_names(self.profiles[1])}. Name the "
+                f"A has {column_names(self.profiles[0])}; B has {column_names(self.profiles[1])}. Name the "
                 f"columns to compare: --on COLUMN_A=COLUMN_B:COMPARISON.{self._where_headers_are()}"
             )
         doubts = self._doubts()
@@ -400,49 +400,3 @@ def _named_apart(fields: Sequence[Field], pairs: Sequence[ColumnPair]) -> Iterat
 def _both(pair: ColumnPair) -> str:
     a, b = pair.columns
     return a if a == b else f"{a} = {b}"
-
-
-def _names(profiles: Sequence[Profile]) -> str:
-    shown = ", ".join(repr(p.name) for p in profiles[:20])
-    return shown + (", …" if len(profiles) > 20 else "")
-
-
-def _ids_in_words(ids: Ids) -> str:
-    if ids is None or isinstance(ids, str):
-        return ids or "none found, so that rows are numbered"
-    sides = zip(("A", "B"), ids, strict=True)
-    return ", ".join(f"{name or 'row numbers'} in {file}" for file, name in sides)
-
-
-def _field_in_words(field: Field) -> str:
-    return f"{_columns_in_words(field)} ({field.kind})"
-
-
-def _columns_in_words(field: Field) -> str:
-    a, b = (" + ".join(side) for side in field.columns)
-    return a if a == b else f"{a} = {b}"
-
-
-def _settings_in_words(field: Field) -> str:
-    said = []
-    if form := field.settings.get("format"):
-        forms = [form] if isinstance(form, str) else [f or "as it looks" for f in form]
-        said.append(" and ".join(forms))
-    if field.missing:
-        said.append(f"{len(field.missing)} filler value{'s' * (len(field.missing) > 1)}")
-    if "recode" in field.settings:
-        said.append("recoded")
-    if units := field.settings.get("units"):
-        said.append(" and ".join(dict.fromkeys(units)))
-    return f" ({'; '.join(said)})" if said else ""
-
-
-def _left_out_in_words(left_out: Sequence[LeftOut]) -> str:
-    reasons: dict[str, dict[str, None]] = {}
-    for left in left_out:
-        reasons.setdefault(left.reason, {})[left.column] = None
-    said = []
-    for why, columns in reasons.items():
-        more = f" and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else ""
-        said.append(f"{', '.join(list(columns)[:_SHOWN])}{more} ({why})")
-    return "; ".join(said)

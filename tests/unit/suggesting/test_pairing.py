@@ -105,6 +105,34 @@ def test_likely_pairs_are_those_that_looking_at_all_pairs_finds(people):
     assert found.together
 
 
+def test_a_year_of_birth_is_compared_with_a_date_as_far_as_it_is_known(people):
+    a, b, _, _ = people
+    other = b[["id", "gname", "fname"]].assign(annee_naissance=r.forms(b.dob, "%Y"))
+    (field,) = [f for f in bl.suggest(a, other).fields if f.kind == "date"]
+    assert field.columns == (("dob",), ("annee_naissance",))
+    run = bl.link(a, other, [field], point=True)
+    assert "equal as far as known" in run.pairs.fields[0].labels
+
+
+def test_full_names_in_another_order_are_compared_by_their_words(people):
+    a, b, _, _ = people
+    one = a[["id", "dob"]].assign(name=[f"{g} {f}" for g, f in zip(a.gname, a.fname, strict=True)])
+    other = b[["id", "dob"]].assign(
+        name=[f"{f}, {g}" if f and g else None for g, f in zip(b.gname, b.fname, strict=True)]
+    )
+    kinds = {f.name: f.kind for f in bl.suggest(one, other).fields}
+    assert kinds == {"name": "text", "dob": "date"}
+    assert {f.name: f.kind for f in bl.suggest(one, one.copy()).fields}["name"] == "name"
+
+
+def test_a_name_that_is_whole_in_one_file_only_goes_with_both_parts(people):
+    a, b, _, _ = people
+    one = a[["id", "dob"]].assign(name=[f"{g} {f}" for g, f in zip(a.gname, a.fname, strict=True)])
+    other = b[["id", "dob"]].assign(vorname=b.gname, name=b.fname)
+    fields = {f.name: f.columns for f in bl.suggest(one, other).fields}
+    assert fields["name"] == (("name",), ("vorname", "name"))
+
+
 def test_an_admission_is_no_death(people):
     a, b, rng, truth = people
     came = r.days(rng, 500, "2019-01-01", "2020-12-31")
