@@ -75,9 +75,7 @@ class Suggestion:
 
     def lines(self) -> Iterator[str]:
         """The proposal in fewer than ten lines, what needs attention first."""
-        files = zip(self.labels, self.n_records, strict=True)
-        looked = " and ".join(f"{label} ({n:,} records)" for label, n in files)
-        yield f"Looked at {looked}. Ids: {ids_in_words(self.id)}."
+        yield self._looked_at()
         yield f"Compared: {', '.join(map(field_in_words, self.fields))}."
         if self.left_out:
             columns = [*dict.fromkeys(left.column for left in self.left_out)]
@@ -89,11 +87,14 @@ class Suggestion:
             yield f"And {len(remarks) - _REMARKS} more notes."
         yield f"These fields are {self.grade}"
 
+    def _looked_at(self) -> str:
+        files = zip(self.labels, self.n_records, strict=True)
+        looked = " and ".join(f"{label} ({n:,} records)" for label, n in files)
+        return f"Looked at {looked}. Ids: {ids_in_words(self.id)}."
+
     def explained(self) -> Iterator[str]:
         """The proposal with a line for each field, and a reason for each column left out."""
-        files = zip(self.labels, self.n_records, strict=True)
-        yield "Looked at " + " and ".join(f"{label} ({n:,} records)" for label, n in files) + "."
-        yield f"Ids: {ids_in_words(self.id)}."
+        yield self._looked_at()
         yield "Compared:"
         for field, why in zip(self.fields, self.reasons, strict=True):
             yield f"  {columns_in_words(field)}: {field.kind}{settings_in_words(field)}; {why}"
@@ -292,10 +293,11 @@ class _Work:
 
     def result(self) -> Suggestion:
         if not self.pairs:
+            a, b = map(column_names, self.profiles)
             raise InputError(
                 "no two columns of A and B hold the same thing, by name or by values in common. "
-                f"A has {column_names(self.profiles[0])}; B has {column_names(self.profiles[1])}. Name the "
-                f"columns to compare: --on COLUMN_A=COLUMN_B:COMPARISON.{self._where_headers_are()}"
+                f"A has {a}; B has {b}. Name the columns to compare: "
+                f"--on COLUMN_A=COLUMN_B:COMPARISON.{self._where_headers_are()}"
             )
         doubts = self._doubts()
         self._leave_out_the_rest()
