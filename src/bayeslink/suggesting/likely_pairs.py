@@ -13,11 +13,14 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from bayeslink.suggesting.column_names import similarity
 from bayeslink.suggesting.profiles import Profile
 
 ENOUGH = 20  # pairs of rows to judge by
 _SURE = 1.0  # how far the weight of what two rows share lies above the logarithm of the records
 _MOST = 12  # pairs of columns that are looked at for shared values
+_SAME = 0.85  # likeness of names of the same thing
+_SHARED = 0.02  # of the values, that the other file has, too
 _NEARER = 0.5  # times as far apart as dates of other pairs
 _COMMON = 0.6  # chance from which an agreement says nothing
 _AT_MOST = 500_000  # pairs of rows from one search
@@ -38,6 +41,12 @@ class Agreement:
     def together(self) -> bool:
         """Whether they agree far more often than chance has it."""
         return self.n >= ENOUGH and self.share >= max(0.3, 2 * self.chance)
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether they agree no more often than chance has it, give or take."""
+        luck = 3 * (self.chance * (1 - self.chance) / max(1, self.n)) ** 0.5
+        return self.n >= 3 * ENOUGH and self.share <= self.chance + luck
 
     @property
     def apart(self) -> bool:
@@ -66,11 +75,11 @@ class LikelyPairs:
         self._size = len(numbers)
         self.n = [len(side[0].keys) if side else 0 for side in (a, b)]
         self._least = float(np.log(max(*self.n, 2)) + _SURE)
-        self._chances = {key: self._chance(key) for key in shared}
+        self._chances = {key: self._chance(key) for key, s in shared.items() if s >= _SHARED}
         useful = {
-            key: share * -np.log(self._chances[key])
-            for key, share in shared.items()
-            if share >= 0.02 and self._chances[key] < _COMMON
+            key: shared[key] * -np.log(chance)
+            for key, chance in self._chances.items()
+            if chance < _COMMON
         }
         self.keys = self._ranked(useful)
         self._weights = np.array([-np.log(self._chances[key]) for key in self.keys])
@@ -112,8 +121,9 @@ class LikelyPairs:
         p, q = self._codes[0][x.name][rows_a], self._codes[1][y.name][rows_b]
         both = (p >= 0) & (q >= 0)
         n = int(both.sum())
-        chance = self._chances.get(key) or self._chance(key)
-        return Agreement(n, float((p == q)[both].mean()) if n else 0.0, chance)
+        share = float((p == q)[both].mean()) if n else 0.0
+        unknown = n < ENOUGH or not share  # and it makes no difference
+        return Agreement(n, share, 1.0 if unknown else self._chances.get(key) or self._chance(key))
 
     def nearer(self, x: Profile, y: Profile) -> bool:
         """Whether dates of likely pairs are nearer each other than those of other pairs."""
@@ -129,9 +139,9 @@ class LikelyPairs:
         return bool(own[0] & {*x.columns} or own[1] & {*y.columns})
 
     def _ranked(self, useful: dict[Key, float]) -> list[Key]:
-        """The pairs of columns that say most, no column more than twice."""
+        """The pairs of columns that say most, names of one thing first, none more than twice."""
         kept: list[Key] = []
-        for key in sorted(useful, key=lambda key: (-useful[key], key)):
+        for key in sorted(useful, key=lambda k: (similarity(*k) < _SAME, -useful[k], k)):
             if all(sum(key[s] == other[s] for other in kept) < 2 for s in (0, 1)):
                 kept.append(key)
         return kept[:_MOST]

@@ -30,6 +30,7 @@ _KEYS = ("phone", "e-mail", "postcode", "identifier", "url")  # different people
 _SAME_NAME, _NAMES_ALIKE = 0.85, 0.5
 _NEARLY_ALWAYS = 0.8  # agreement from which even names of different things mean the same
 _CODES_AND_NUMBERS = ({"number", "code"}, {"number", "category"})
+_SELDOM_EQUAL = {"text", "address", "street", "company", "list", "number"}
 _TEXTS = ("text", "address", "street", "company", "list", "words")
 _AGREE = "which agree where other columns do"
 _WHOLE_OF_PARTS = {
@@ -222,6 +223,8 @@ def _why(x: Profile, y: Profile, alike: float, shared: float, likely: LikelyPair
         return "of the same name"
     if alike >= _SAME_NAME:
         return "two names of the same thing"
+    if found.by_chance and not {x.kind, y.kind} & _SELDOM_EQUAL:
+        return None
     if alike >= _NAMES_ALIKE and shared >= 0.1:
         return "with names alike and values in common"
     if found.together and (not (x.thing and y.thing) or found.share >= _NEARLY_ALWAYS):

@@ -41,6 +41,7 @@ from bayeslink.suggesting.wording import (
     ids_in_words,
     left_out_in_words,
     settings_in_words,
+    why_alone,
 )
 
 _REMARKS = 4  # lines of them
@@ -346,7 +347,7 @@ class _Work:
             told |= {column for pair in self.pairs for column in pair.all_columns[side]}
             for p in profiles:
                 if p.name not in told:
-                    why = _why_alone(p, "BA"[side], is_id=p.name == self.ids[side])
+                    why = why_alone(p, "BA"[side], is_id=p.name == self.ids[side])
                     self.left_out.append(LeftOut("AB"[side], p.name or "(unnamed)", why))
             self.left_out += [
                 LeftOut("AB"[side], name, "has no text form")
@@ -375,18 +376,6 @@ class _Work:
                     "compared. If a person is there twice, keep one record: a linkage is "
                     "one-to-one."
                 )
-
-
-def _why_alone(profile: Profile, other: str, *, is_id: bool) -> str:
-    if is_id:
-        return "the id of the records"
-    if not profile.name:
-        return "has no name"
-    what = "date of this event" if profile.event else "such column"
-    return {
-        "empty": "empty",
-        "constant": "the same in all records",
-    }.get(profile.kind, f"{other} has no {what}")
 
 
 def _named_apart(fields: Sequence[Field], pairs: Sequence[ColumnPair]) -> Iterator[Field]:

@@ -65,3 +65,16 @@ def left_out_in_words(left_out: Sequence[LeftOut]) -> str:
 def column_names(profiles: Sequence[Profile]) -> str:
     shown = ", ".join(repr(p.name) for p in profiles[:20])
     return shown + (", …" if len(profiles) > 20 else "")
+
+
+def why_alone(profile: Profile, other: str, *, is_id: bool) -> str:
+    """Why a column has no partner in the other file."""
+    if is_id:
+        return "the id of the records"
+    if not profile.name:
+        return "has no name"
+    what = "date of this event" if profile.event else "such column"
+    return {
+        "empty": "empty",
+        "constant": "the same in all records",
+    }.get(profile.kind, f"{other} has no {what}")

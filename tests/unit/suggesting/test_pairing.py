@@ -157,6 +157,15 @@ def test_events_of_the_same_name_are_left_out_where_people_do_not_share_them(peo
     assert "updated" not in {f.name for f in bl.suggest(*sides).fields}
 
 
+def test_codes_that_agree_by_chance_are_not_the_same_thing(people):
+    a, b, rng, _ = people
+    sides = [
+        side[["id", "gname", "fname", "dob"]].assign(**{name: rng.choice([*"pqrs"], len(side))})
+        for side, name in ((a, "ward"), (b, "cause"))
+    ]
+    assert {f.name for f in bl.suggest(*sides).fields} == {"gname", "fname", "dob"}
+
+
 def test_codes_are_matched_by_counts_even_where_the_same_ones_mean_other_things(people):
     a, b, _, _ = people
     common = ["id", "gname", "fname", "dob"]
