@@ -43,7 +43,7 @@ def probabilities(source: Run | Posterior) -> Chart:
 
 def blocks(source: Run | Blocks | Posterior) -> Chart:
     """Post-hoc blocks by the number of pairs they hold."""
-    held = _holding(_posterior(source) if _is_run(source) else source, "n_pairs_in_block")
+    held = _holding(_posterior(source) if isinstance(source, Run) else source, "n_pairs_in_block")
     rows = charts.block_sizes(held.n_pairs_in_block)
     return charts.tally("Post-hoc blocks by size", rows, "blocks")
 

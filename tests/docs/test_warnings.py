@@ -37,6 +37,7 @@ MAKERS = {
     "linking/link.py": ("_point_warnings", "_posterior_warnings", "_copies_linked"),
     "runs/outputs.py": ("write_outputs",),
     "suggesting/suggestion.py": ("in_one_line", "find_ids", "id_warnings"),
+    "suggesting/partners.py": ("_warning",),
     "kernels/__init__.py": ("prepare",),
 }
 

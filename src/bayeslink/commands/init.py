@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     "-o", "--output", default="link.toml", show_default=True, type=FILE, metavar="link.toml"
 )
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@click.option("--explain", is_flag=True, help="Say why each column is compared, or left out.")
 @as_json_option
-def init(a: str, b: str, output: Path, force: bool, as_json: bool, **flags: Any) -> None:
+def init(
+    a: str, b: str, output: Path, force: bool, explain: bool, as_json: bool, **flags: Any
+) -> None:
     """Look at the files A and B and write a link.toml that says what to compare, and why."""
     require_there(a, "A")
     require_there(b, "B")
@@ -43,7 +46,7 @@ def init(a: str, b: str, output: Path, force: bool, as_json: bool, **flags: Any)
     if as_json:
         print_json({"output": str(output), **suggestion.as_dict()})
         return
-    click.echo(suggestion)
+    click.echo("\n".join(suggestion.explained()) if explain else suggestion)
     click.echo(f"Written to {shown}. Read it, then: bayeslink link --config {shown} -o out")
 
 

@@ -22,12 +22,14 @@ from scipy import sparse
 
 from bayeslink.comparing.dates import date_array, date_levels, read_date
 from bayeslink.comparing.fields import Field
+from bayeslink.comparing.units import converted, in_unit
 from bayeslink.errors import SettingsError
 
 Levels = NDArray[np.uint8]
 JOIN = "\x1f"  # between the columns of a field that has two (geo)
 
 _MONEY = re.compile(r"[ \u00a0\u202f'’$€£¥%]|(?i:usd|eur|gbp|chf)")
+_FEET = re.compile(r"\d['’]\d{1,2}(?!\d)")  # 5'9, which is not 5'900
 _GROUPED = re.compile(r"[+-]?\d[\d.,]*\Z")
 EARTH_KM = 6371.0088
 
@@ -73,7 +75,8 @@ def normalise_texts(texts: pa.Array, steps: Sequence[str]) -> pa.Array:
 def value_reader(field: Field, side: int) -> Callable[[str], Any]:
     """The function from a cell's text to a number, date or place; it returns None for missing."""
     if field.kind == "numeric":
-        return lambda text: _number(text, field.options["valid"])
+        valid, units = field.options["valid"], field.options["units"]
+        return lambda text: number(text, valid, units[side], units[0])
     if field.kind == "date":
         form, valid = field.options["formats"][side], field.options["valid"]
         order = field.options["orders"][side]
@@ -86,15 +89,22 @@ def is_text(field: Field) -> bool:
     return field.kind not in ("numeric", "date", "geo")
 
 
-def _number(text: str, valid: tuple[float, float]) -> float | None:
+def number(
+    text: str, valid: tuple[float, float], unit: str | None = None, wanted: str | None = None
+) -> float | None:
+    """The number of a text that is in `unit` unless it says another, as so many `wanted`."""
     try:
-        value = float(text) if "_" not in text else math.nan
+        value: float | None = float(text) if "_" not in text else math.nan
     except ValueError:
         bare = _MONEY.sub("", text)
-        if not _GROUPED.match(bare):
-            return None
-        value = float(_decimal(bare))
-    return value if valid[0] <= value <= valid[1] and math.isfinite(value) else None
+        grouped = _GROUPED.match(bare) and not _FEET.search(text)
+        value = float(_decimal(bare)) if grouped else None
+    if value is None:
+        value = in_unit(text, lambda number: float(_decimal(number)), wanted)
+    elif unit != wanted:
+        value = converted(value, unit, wanted)
+    known = value is not None and valid[0] <= value <= valid[1] and math.isfinite(value)
+    return value if known else None
 
 
 def _decimal(text: str) -> str:
@@ -108,7 +118,7 @@ def _decimal(text: str) -> str:
 
 
 def _place(text: str) -> tuple[float, float] | None:
-    latitude, longitude = (_number(part, (-math.inf, math.inf)) for part in text.rsplit(JOIN, 1))
+    latitude, longitude = (number(part, (-math.inf, math.inf)) for part in text.rsplit(JOIN, 1))
     if latitude is None or longitude is None or abs(latitude) > 90 or abs(longitude) > 180:
         return None
     return latitude, longitude

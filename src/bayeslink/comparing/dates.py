@@ -29,7 +29,7 @@ _TIME = re.compile(
 )
 _ISO = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
 _PARTS = re.compile(r"\d+|[^\W\d_]+")
-_ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b", re.IGNORECASE)
+_BESIDE = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b|\b(?:de|del|di|of)\b", re.IGNORECASE)  # 3rd of May
 _MONTHS = {
     word: number
     for number, words in enumerate(
@@ -88,7 +88,7 @@ def _bounds(valid: tuple[str, str]) -> tuple[int, int]:
 
 def _by_parts(text: str, order: str) -> int | None:
     """A date from its numbers and the name of a month."""
-    parts = _PARTS.findall(_ORDINAL.sub("", text))
+    parts = _PARTS.findall(_BESIDE.sub("", text))
     numbers = [part for part in parts if part.isdecimal() and part.isascii()]
     named = [_MONTHS[p.casefold()] for p in parts if p.casefold() in _MONTHS]
     if len(named) > 1 or len(numbers) + len(named) != len(parts):

@@ -29,6 +29,7 @@ from bayeslink.comparing.comparisons import (
     JOIN,
     is_text,
     level_matrix,
+    normalise,
     normalise_texts,
     value_reader,
 )
@@ -170,7 +171,9 @@ def _entries(table: LevelTable, size: int) -> Iterator[tuple[NDArray[np.int64], 
 def _with_orders(field: Field, a: Records, b: Records) -> Field:
     """A date field that knows in which order each file has day, month and year."""
     sides = [_cell_counts(field, records, side) for side, records in enumerate((a, b))]
-    orders, told = tell_orders(sides, field.options["formats"], field.options["valid"])
+    given = zip(field.columns, field.options["formats"], strict=True)
+    formats = ["%Y-%m-%d" if len(columns) == 3 else form for columns, form in given]
+    orders, told = tell_orders(sides, formats, field.options["valid"])
     for side, order in enumerate(orders):
         if order is None:
             raise InputError(
@@ -178,7 +181,8 @@ def _with_orders(field: Field, a: Records, b: Records) -> Field:
                 "data do not tell which number is the day and which the month. Say it, for example "
                 f'--on {field.name}:date:format=%d/%m/%Y (format="%d/%m/%Y").'
             )
-    return replace(field, options={**field.options, "orders": orders, "told": told})
+    options = {**field.options, "formats": tuple(formats), "orders": orders, "told": told}
+    return replace(field, options=options)
 
 
 def _cell_counts(field: Field, records: Records, side: int) -> Counter[str]:
@@ -200,6 +204,10 @@ def encode(field: Field, records: Records, side: int) -> Codes:
         declared[:-1] = [text.strip() in field.missing for text in texts.to_pylist()]
     if is_text(field):
         evened = normalise_texts(texts, field.normalise)
+        if recodes := field.options.get("recode"):
+            steps = field.normalise
+            meant = {normalise(x, steps): normalise(y, steps) for x, y in recodes[side].items()}
+            evened = pa.array([meant.get(text, text) for text in evened.to_pylist()], evened.type)
         if canonical := field.options.get("canonical"):
             evened = pa.array([canonical(text) for text in evened.to_pylist()], evened.type)
         values, numbers = _number_texts(evened, declared)
@@ -215,7 +223,8 @@ def encode(field: Field, records: Records, side: int) -> Codes:
 
 
 def _field_cells(field: Field, records: Records, side: int) -> pa.Array:
-    """The field's cells as one text column; a place needs both of its columns, a text any."""
+    """The field's cells as one text column; a place needs both of its columns, a date its year,
+    a text any."""
     columns = [records.columns[name] for name in field.columns[side]]
     if len(columns) == 1:
         return columns[0]
@@ -238,6 +247,9 @@ def _cells_of_distinct(field: Field, columns: Sequence[pa.DictionaryArray]) -> p
 
 
 def _together(field: Field, columns: Sequence[pa.Array]) -> pa.Array:
+    if field.kind == "date":  # as far as it is known
+        dash = pa.scalar("-", columns[0].type)
+        return pc.coalesce(*(pc.binary_join_element_wise(*columns[:k], dash) for k in (3, 2, 1)))
     if not is_text(field):
         return pc.binary_join_element_wise(*columns, pa.scalar(JOIN, columns[0].type))
     space = pa.scalar(" ", columns[0].type)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from bayeslink.comparing.units import FACTORS
 from bayeslink.errors import SettingsError
 from bayeslink.plain import is_text, plain, texts
 
@@ -46,7 +47,10 @@ def checked_columns(kind: str, column: str, longitude: str | None, given: Any) -
         a, b = map(texts, sides)
         if a and b and _fit_in_number(kind, a, b):
             return a, b
-    several = {"geo": ", each as (latitude, longitude)"}.get(kind, "")
+    several = {
+        "geo": ", each as (latitude, longitude)",
+        "date": ", each alone or as (year, month, day)",
+    }.get(kind, "")
     raise SettingsError(
         f"{kind}({column!r}): columns takes the name in A and the name in B{several}, "
         f"got {given!r}."
@@ -54,8 +58,10 @@ def checked_columns(kind: str, column: str, longitude: str | None, given: Any) -
 
 
 def _fit_in_number(kind: str, a: tuple[str, ...], b: tuple[str, ...]) -> bool:
-    """A place has two columns, a number or date one; texts of several columns are joined."""
-    if kind in ("geo", "numeric", "date"):
+    """A place has two columns, a number one, a date one or three; texts may have any number."""
+    if kind == "date":  # or its year, month and day
+        return {len(a), len(b)} <= {1, 3}
+    if kind in ("geo", "numeric"):
         return len(a) == len(b) == 1 + (kind == "geo")
     return True
 
@@ -154,6 +160,39 @@ def checked_bounds(column: str, valid: Any) -> tuple[float, float]:
             f"{column!r}: valid takes (lowest, highest), either may be None, got {valid!r}."
         )
     return low, high
+
+
+def checked_units(column: str, given: Any) -> tuple[str | None, str | None]:
+    """The unit of bare numbers in A and in B."""
+    units = plain(given)
+    units = units if isinstance(units, list) else [units, units]
+    named = [str(unit).casefold() for unit in units if unit]
+    measures = {FACTORS[unit][0] if unit in FACTORS else unit for unit in named}
+    if len(units) != 2 or not {*named} <= {*FACTORS} or len(measures) > 1 or len(named) == 1:
+        raise SettingsError(
+            f"numeric({column!r}): units takes one unit, or that of A and that of B, which measure "
+            f"the same, got {given!r}. Allowed: {', '.join(u for u in FACTORS if u.isalnum())}."
+        )
+    return (named[0], named[1]) if named else (None, None)
+
+
+def checked_recodes(column: str, given: Any) -> tuple[dict[str, str], dict[str, str]]:
+    """What values of A and of B stand for: {"1": "M", "2": "F"} for both, or a pair of these."""
+    sides = given if isinstance(given, list | tuple) and len(given) == 2 else (given, given)
+    a, b = (_checked_recode(column, side) for side in sides)
+    return a, b
+
+
+def _checked_recode(column: str, given: Any) -> dict[str, str]:
+    if not isinstance(given, Mapping) or not all(
+        is_text(plain(text)) for text in (*given.keys(), *given.values())
+    ):
+        raise SettingsError(
+            f"exact({column!r}): recode takes what values stand for, as texts, such as "
+            f'{{"1": "M", "2": "F"}}, or one such table for A and one for B, got '
+            f"{type(given).__name__}."
+        )
+    return {str(plain(value)): str(plain(meaning)) for value, meaning in given.items()}
 
 
 def checked_formats(column: str, given: Any) -> tuple[str | None, str | None]:

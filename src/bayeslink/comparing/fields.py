@@ -24,6 +24,8 @@ from bayeslink.comparing.field_checks import (
     checked_name,
     checked_normalisation,
     checked_prior,
+    checked_recodes,
+    checked_units,
     numbers,
 )
 from bayeslink.errors import SettingsError
@@ -71,13 +73,20 @@ class Field:
         return html_table(f"{self.name}: {told}", ["level", "prior of m", "prior of u"], rows)
 
 
-def exact(column: str, **common: Any) -> Field:
+def exact(
+    column: str,
+    *,
+    recode: Mapping[str, str] | Sequence[Mapping[str, str]] | None = None,
+    **common: Any,
+) -> Field:
     """Equal or not.
 
     Parameters
     ----------
     column
         The column's name in both files, and the field's name.
+    recode
+        What values stand for: {"1": "M", "2": "F"}; for either file, or a pair for A and B.
     columns
         The column's names in A and in B, where they differ. Several columns of a file, given as
         a tuple of names, are joined into one text.
@@ -95,7 +104,11 @@ def exact(column: str, **common: Any) -> Field:
         Dirichlet parameters, worst level to best; or by the labels of levels, where these would
         follow from the data: levels without one are then joined with the next worse.
     """
-    return make_field("exact", column, ["different"], "equal", (), common)
+    if recode is None:
+        return make_field("exact", column, ["different"], "equal", (), common)
+    both = checked_recodes(column, recode)
+    own = {"recode": both[0] if both[0] == both[1] else both}
+    return make_field("exact", column, ["different"], "equal", (), common, own, {"recode": both})
 
 
 def levenshtein(column: str, cuts: Sequence[float] = (0, 0.25, 0.5), **common: Any) -> Field:
@@ -135,6 +148,7 @@ def numeric(
     cuts: Sequence[float] | str = "auto",
     *,
     relative: bool | str = "auto",
+    units: str | tuple[str, str] | None = None,
     valid: tuple[float | None, float | None] = (0, None),
     **common: Any,
 ) -> Field:
@@ -142,8 +156,10 @@ def numeric(
 
     Without `cuts`, they follow from how near numbers of different records are by chance, and
     differences are relative where numbers are of very different size. Currency signs
-    and thousands separators are read. Values that are no number or lie outside `valid` (default:
-    negative ones) count as missing. Other parameters as for `exact`.
+    and thousands separators are read, and units: 175 cm, 1.75 m and 5'9" are read in metres, as
+    weights are in kilograms. `units` says what bare numbers are in, such as "cm" or, in A and in
+    B, ("cm", "m"); all numbers are then in those of A. Values that are no number or lie outside
+    `valid` (default: negative ones) count as missing. Other parameters as for `exact`.
     """
     own: dict[str, Any] = {"valid": checked_bounds(column, valid)}
     fixed = () if is_auto(cuts) else checked_cuts(column, cuts, rising=True)
@@ -153,7 +169,9 @@ def numeric(
         ratio = checked_flag(column, "relative", relative)
     own |= {"cuts": fixed} if fixed else {}
     own |= {} if is_auto(relative) else {"relative": ratio}
-    options = {"relative": ratio, "valid": own["valid"]}
+    both = checked_units(column, units)
+    own |= {"units": both} if both[0] else {}
+    options = {"relative": ratio, "valid": own["valid"], "units": both}
     if not fixed or ratio is None:
         refuse_priors("numeric", column, common)
         options["settle"] = True
@@ -181,7 +199,8 @@ def date(
 
     `format` is a `strptime` format such as "%d/%m/%Y", or one for each file. Without it, or where
     one of the two is None (or ""), the order of day, month and year is told from the file. A date
-    that does not exist is compared digit by digit. Dates outside `valid` count as missing.
+    that does not exist is compared digit by digit. Dates outside `valid` count as missing. Year,
+    month and day may stand in three columns: `columns=("dob", ("year", "month", "day"))`.
     Other parameters as for `exact`.
     """
     fixed = () if is_auto(cuts) else checked_cuts(column, cuts, rising=True)

@@ -90,6 +90,10 @@ def _value(key: str, text: str) -> Any:
         return _formats(text)
     if key in ("name", "longitude") or text == "auto":
         return text
+    if key == "recode":
+        return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+    if key == "units":
+        return text.split(",") if "," in text else text
     if key in ("columns", "normalise", "missing") or (key == "valid" and "-" in text[1:]):
         return [part for part in text.split(",") if part or key == "missing"]
     try:

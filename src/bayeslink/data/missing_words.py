@@ -6,9 +6,14 @@ n/a #n/a n.a. n.a <na> - -- --- – — ? ?? ??? . .. ... * (null) <null> [null]
 (blank) (none) unknown unk unkn missing not_known not_available not_applicable not_given
 not_provided not_stated not_specified not_recorded not_entered no_data no_value unspecified
 undefined undisclosed tbc tba tbd prefer_not_to_say unbekannt keine_angabe k.a.
-inconnu desconocido sconosciuto onbekend
+inconnu inconnue non_renseigné non_renseigne non_connu non_disponible sans_objet desconocido
+desconocida sin_dato sin_datos no_consta no_informado sconosciuto non_noto onbekend niet_bekend
+nicht_bekannt nicht_angegeben ohne_angabe o.a. s/d n/d n.d. n.r. n/r desconhecido sem_informação
 """
-_LIKELY = "na nan null none nil blank empty no_name x xx xxx test refused declined none_given"
+_LIKELY = """
+na nan null none nil blank empty no_name x xx xxx test refused declined none_given nr nd ns nc nk sr
+sd kd ka ko nv inc vide vacio leer ukn uk zz zzz zzzz
+"""
 
 # Missing wherever they stand, letter case aside; they are no name, no place and no number.
 SURE_WORDS = frozenset(word.replace("_", " ") for word in _SURE.split())

@@ -57,7 +57,7 @@ def with_fields(
     remarks.append(found.in_one_line())
     if settings.id is FOUND:
         settings = replace(settings, id=found.id)
-        remarks += found.warnings
+    remarks += found.warnings
     return replace(settings, fields=found.fields, read=found.read), remarks
 
 

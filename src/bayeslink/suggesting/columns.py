@@ -11,6 +11,7 @@ from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.records import read_records
 from bayeslink.engines.compare import read_options
 from bayeslink.errors import NoColumnError, SettingsError
+from bayeslink.suggesting.births import with_events
 from bayeslink.suggesting.pairing import pair_columns, pair_named
 from bayeslink.suggesting.profiles import profile_columns, sample_rows
 from bayeslink.suggesting.proposing import COMPARISONS, propose
@@ -62,7 +63,7 @@ def with_partner(
         records = read_records(
             source, id=None, columns=None, options=options[side], side="AB"[side]
         )
-        profiles.append([p for p in profile_columns(records) if p.name])
+        profiles.append(with_events([p for p in profile_columns(records) if p.name]))
         sampled.append(len(sample_rows(len(records))) / len(records))
     for pair in pair_columns(profiles[0], profiles[1], (sampled[0], sampled[1])):
         x, y = pair.columns

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
+from bayeslink.comparing.dates import ALL_DAYS, read_date
+
+AS_IT_LOOKS = "day, month in words, year"  # in any language that is known, rather than a format
 # Shape of the text -> the formats it may be, the likelier first.
 _SHAPES = {
     r"\d{4}-\d{1,2}-\d{1,2}": ("%Y-%m-%d", "%Y-%d-%m"),
@@ -27,6 +30,7 @@ _SHAPES = {
     r"\d{1,2} [A-Za-z]{4,9} \d{4}": ("%d %B %Y",),
     r"[A-Za-z]{3} \d{1,2}, \d{4}": ("%b %d, %Y",),
     r"[A-Za-z]{4,9} \d{1,2}, \d{4}": ("%B %d, %Y",),
+    r"\d{1,2}\.?[ -](de )?[^\W\d_]{3,10}\.?[ -](de )?\d{4}": (AS_IT_LOOKS,),  # 3. März 1985
     r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}": ("%Y-%m-%dT%H:%M:%S",),
     r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}": ("%Y-%m-%d %H:%M:%S",),
 }
@@ -54,6 +58,9 @@ class Formats:
 @lru_cache(2**17)
 def parse(text: str, form: str) -> dt.date | None:
     """The day a text means in a format; None if it means none."""
+    if form == AS_IT_LOOKS:
+        number = read_date(text, "dmy", None, ALL_DAYS) or 0
+        text, form = f"{number:08d}", "%Y%m%d"
     try:
         return dt.datetime.strptime(text, form).date()
     except ValueError:
@@ -94,5 +101,5 @@ def _readable(texts: Mapping[str, int], form: str) -> int:
 
 
 def _day_first(form: str) -> bool:
-    month = next(form.find(part) for part in ("%m", "%b", "%B") if part in form)
+    month = next((form.find(part) for part in ("%m", "%b", "%B") if part in form), len(form))
     return form.find("%d") < month

@@ -59,12 +59,15 @@ def _id(ids: Ids) -> Any:
     return item(ids if isinstance(ids, str) else [[] if name is None else name for name in ids])
 
 
+_ALWAYS = ("column", "longitude")
+
+
 def _said(field: Field) -> dict[str, Any]:
     """The settings of a field that are not as they would be without saying so."""
-    usual = COMPARISONS[field.kind](field.settings["column"]).settings
-    named = ("column", "compare")
+    named = {key: field.settings[key] for key in _ALWAYS if key in field.settings}
+    usual = COMPARISONS[field.kind](*named.values()).settings
     return {
         key: value
         for key, value in field.settings.items()
-        if key in named or key not in usual or usual[key] != value
+        if key in (*named, "compare") or key not in usual or usual[key] != value
     }

@@ -6,11 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bayeslink.suggesting.pairing import ColumnPair
+from bayeslink.suggesting.column_pairs import ColumnPair
 
 _ENOUGH = 0.05  # chance agreements a record, at most
 _LONG = ("text", "list", "address", "company")  # seldom equal in full: not worth all they could be
 _AT_MOST = 1e-3  # what an agreement on one of these counts for
+_TELLING_TEXT = """
+given_name family_name full_name date identifier phone e-mail url text list company address geo
+"""
+_TELLING = frozenset(kind.replace("_", " ") for kind in _TELLING_TEXT.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +42,24 @@ class Grade:
         )
 
 
-def grade(pairs: Sequence[ColumnPair], n: tuple[int, int]) -> Grade:
-    """Grade fields by chance agreements a record, as if they were independent."""
+def grade(pairs: Sequence[ColumnPair], n: tuple[int, int], in_doubt: bool = False) -> Grade:
+    """Grade fields by chance agreements a record, as if they were independent.
+
+    Dates of events do not count. Fields are poor where none of them tells people apart, and no
+    better than fair where a column that would is `in_doubt`.
+    """
     logs = {}
-    for pair in pairs:
+    for pair in [pair for pair in pairs if not pair.event] or pairs:
         chance = max(pair.chance, _AT_MOST) if pair.kind in _LONG else pair.chance
         logs[pair.columns[0]] = pair.complete[0] * pair.complete[1] * math.log(chance)
     strongest = min(logs, key=lambda name: logs[name])
     all_agree = max(n) * math.exp(sum(logs.values()))
     without = all_agree * math.exp(-logs[strongest])
     word = "good" if without <= _ENOUGH else "fair" if all_agree <= _ENOUGH else "poor"
+    if not any(pair.kind in _TELLING and not pair.event for pair in pairs):
+        word = "poor"
+    elif in_doubt and word == "good":
+        word = "fair"
     return Grade(word, all_agree, without, strongest)
 
 

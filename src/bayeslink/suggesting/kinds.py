@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
+from bayeslink.comparing.units import amounts
 from bayeslink.suggesting import shapes
 from bayeslink.suggesting.column_names import says_id, thing
 from bayeslink.suggesting.date_formats import Formats, find_formats
@@ -15,7 +17,7 @@ _MOST = 0.8  # of the cells, that must look like it
 _SOME = 0.3  # of the cells, that must be whole dates where others are years or months
 _DECADES = 30  # years; of fewer, most differ in one digit, which then is no slip
 _FEW = 60  # distinct values, at most, of a category
-_PERSON = {"given name", "family name", "middle name", "full name"}
+_PERSON = {"given name", "family name", "middle name", "full name", "second family name"}
 _PLACES = {"city", "state", "county", "country", "birth place"}
 
 
@@ -58,11 +60,18 @@ def _kind_of_code(name: str, said: str | None, texts: Texts) -> str | None:
         return "phone"
     if numeric >= _MOST:
         return _kind_of_number(name, said, texts)
-    if share(texts, lambda t: shapes.NUMBER.fullmatch(t) or shapes.MONEY.fullmatch(t)) >= 0.9:
-        return "number"
+    if share(texts, _is_quantity) >= 0.9:
+        return "number" if said not in ("latitude", "longitude") else said
     if _distinct(texts) >= 0.9 and share(texts, shapes.CODE.fullmatch) >= _MOST:
         return "identifier"
     return "house number" if said in ("house number", "unit") else None
+
+
+def _is_quantity(text: str) -> bool:
+    """Whether it is a number, be it of money, with a decimal comma or with a unit."""
+    if any(shape.fullmatch(text) for shape in (shapes.NUMBER, shapes.MONEY, shapes.COMMA)):
+        return True
+    return bool(parts := amounts(text)) and parts[0][1] is not None
 
 
 def _are_phones(said: str | None, texts: Texts) -> bool:
@@ -79,7 +88,7 @@ def _kind_of_number(name: str, said: str | None, texts: Texts) -> str:
     whole = share(texts, shapes.WHOLE_NUMBER.fullmatch)
     if said == "age" and whole >= _MOST and share(texts, lambda t: len(t) <= 3) >= _MOST:
         return "age"
-    if said == "amount" or whole < 0.95:
+    if said in ("amount", "height", "weight") or whole < 0.95:
         return "number"
     if said in ("house number", "unit"):
         return "house number"
@@ -90,9 +99,11 @@ def _kind_of_number(name: str, said: str | None, texts: Texts) -> str:
         return "category"
     if says_id(name):
         return "identifier"
-    lengths = {len(text.lstrip("+-")) for text, n in texts.items() if n}
+    lengths = Counter(len(text.lstrip("+-")) for text, n in texts.items() for _ in range(n))
     padded = share(texts, lambda t: len(t) > 1 and t[0] == "0") > 0.01
-    if len(lengths) > 3 and not padded and _distinct(texts) < 0.9:
+    usual, n = lengths.most_common(1)[0]
+    fixed = usual > 3 and n > 0.8 * lengths.total()  # a code, but for slips
+    if len(lengths) > 3 and not padded and not fixed and _distinct(texts) < 0.9:
         return "number"
     return "identifier" if max(lengths) >= 6 and _distinct(texts) >= 0.5 else "code"
 

@@ -17,6 +17,9 @@ _COMMON = 0.005  # share of the cells, from which a likely word is taken for mis
 _OFTEN = 10  # times as common as the average value of the column
 _AT_LEAST = 5  # cells
 _BY_ITSELF = 20  # times as common as the next value: then even an unlisted value is a filler
+_CATEGORIES, _RARE = 15, 0.25  # values of a category; share of its cells
+_OF_DIGITS = ("date", "number", "age", "year", "phone", "postcode", "latitude", "longitude")
+_OF_LETTERS = ("given name", "family name", "second family name", "full name", "place", "street")
 _KEYS = ("phone", "e-mail", "identifier", "date")  # hardly any two people share a value
 
 
@@ -30,8 +33,16 @@ def likely_words(texts: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(
         text
         for text, n in texts.items()
-        if text.casefold() in LIKELY_WORDS and not text.isdigit() and stands_out(n, texts)
+        if text.casefold() in LIKELY_WORDS and (stands_out(n, texts) or _is_odd(text, texts))
     )
+
+
+def _is_odd(text: str, texts: Mapping[str, int]) -> bool:
+    """Whether it is rare in a category whose other values are longer, or shorter, than it."""
+    total = sum(texts.values())
+    alike = sum(n for other, n in texts.items() if len(other) == len(text) and other != text)
+    few = len(texts) <= _CATEGORIES and total >= _CATEGORIES
+    return few and len(text) > 1 and texts[text] < _RARE * total and alike < _RARE * total
 
 
 def stands_out(n: int, texts: Mapping[str, int]) -> bool:
@@ -47,9 +58,17 @@ def fillers(texts: Mapping[str, int], kind: str, dates: Formats | None) -> tuple
         found.update(_filler_days(texts, dates))
     if kind in ("number", "age", "year", "code", "category", "house number"):
         found.update(_filler_numbers(texts))
+    if kind in (*_OF_DIGITS, *_OF_LETTERS):
+        expected = str.isdigit if kind in _OF_DIGITS else str.isalpha
+        enough = max(_AT_LEAST, _COMMON * sum(texts.values()))
+        found.update(t for t, n in texts.items() if n >= enough and not any(map(expected, t)))
     if kind in ("phone", "identifier", "postcode"):
         repeated = (text for text in texts if len(digits(text)) > 3 and len({*digits(text)}) == 1)
-        found.update(text for text in repeated if stands_out(texts[text], texts))
+        found.update(
+            text
+            for text in repeated
+            if stands_out(texts[text], texts) or ({*text} <= {*"09 "} and texts[text] >= _AT_LEAST)
+        )
     if kind in _KEYS and len(texts) > 2:
         first, second = sorted(texts, key=lambda text: -texts[text])[:2]
         if stands_out(texts[first], texts) and texts[first] > _BY_ITSELF * texts[second]:

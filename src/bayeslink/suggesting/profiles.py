@@ -25,6 +25,8 @@ SAMPLE = 20_000  # rows
 _ENOUGH = 5000  # rows, to tell what a column holds
 _SEED = 20191231
 
+_NAMES = ("given name", "family name")
+
 Cells = Sequence[str | None]
 
 
@@ -33,6 +35,7 @@ class Profile:
     """What one column of one file holds."""
 
     name: str
+    columns: tuple[str, ...]  # of this name alone, or the year, month and day of a date
     kind: str
     thing: str | None  # what its name says
     complete: float  # share of the cells with a value, missing codes left out
@@ -45,6 +48,7 @@ class Profile:
     fillers: tuple[str, ...]  # values that mean missing, in this column
     cells: Cells  # of the sampled rows; None where missing
     keys: Cells  # the same, evened out so that spelling, case and format do not count
+    event: bool = False  # dates of something else than a birth
 
     @property
     def present(self) -> list[str]:
@@ -63,7 +67,18 @@ def profile_columns(records: Records) -> list[Profile]:
             else p
             for p in found
         ]
-    return found
+    return [_as_beside_others(p, [q.kind for q in found if q is not p]) for p in found]
+
+
+def _as_beside_others(p: Profile, others: Sequence[str]) -> Profile:
+    """A name that means another one by itself: Name beside Vorname, Nom without a Prénom."""
+    n_words = sum(len(key.split()) for key in p.present) / max(1, len(p.present))
+    alone = "given name" in others and "family name" not in others
+    if p.thing == "name" and alone and p.kind in ("words", *_NAMES) and n_words < 1.6:
+        return replace(p, kind="family name", thing="family name")
+    if p.kind in _NAMES and not {*_NAMES, "full name"} & {*others} and n_words >= 1.6:
+        return replace(p, kind="full name", thing="full name")
+    return p
 
 
 def sample_rows(n: int) -> NDArray[np.int64]:
@@ -77,13 +92,14 @@ def _profile(name: str, column: pa.Array, rows: NDArray[np.int64]) -> Profile:
     found = pc.utf8_trim_whitespace(column.take(pa.array(rows))).to_pylist()
     texts = Counter(text for text in found if text is not None)
     sure = missing_words(texts)
-    for word in sure:
+    likely = likely_words(texts)
+    for word in (*sure, *likely):
         del texts[word]
     kind, dates = kind_of(name, _thinned(found, texts))
-    codes = fillers(texts, kind, dates)
-    codes = (*codes, *(word for word in likely_words(texts) if word not in codes))
-    if codes:
-        for code in codes:
+    odd = fillers(texts, kind, dates)
+    codes = (*odd, *likely)
+    if odd:
+        for code in odd:
             del texts[code]
         kind, dates = kind_of(name, _thinned(found, texts))
     none = {None, *sure, *codes}
@@ -97,6 +113,7 @@ def _profile(name: str, column: pa.Array, rows: NDArray[np.int64]) -> Profile:
     unique = filled == 1 and len(texts) == len(rows) and _all_distinct(column)
     return Profile(
         name=name,
+        columns=(name,),
         kind=kind,
         thing=thing(name),
         complete=filled,
@@ -141,6 +158,10 @@ def _key(text: str, kind: str, dates: Formats | None) -> str:
         return text if day is None else day.isoformat()
     if kind == "phone":
         return shapes.digits(text)[-9:]
+    if kind == "full name":
+        return " ".join(sorted(shapes.plain_words(text).split())) or text
+    if kind in ("latitude", "longitude") and shapes.NUMBER.fullmatch(text):
+        return f"{float(text):.2f}"  # about a kilometre
     if kind in ("number", "age"):
         plain = text.strip("$€£ ").replace(",", "")
         return f"{float(plain):g}" if shapes.NUMBER.fullmatch(plain) else plain

@@ -8,8 +8,8 @@ from typing import Any
 from bayeslink.comparing import fields as f
 from bayeslink.comparing import special_fields as s
 from bayeslink.comparing.fields import Field
+from bayeslink.suggesting.column_pairs import ColumnPair
 from bayeslink.suggesting.date_formats import Formats
-from bayeslink.suggesting.pairing import ColumnPair
 
 _ONE_FORMAT = 0.98  # of the dates: then this format is said, else each is read as it looks
 
@@ -19,6 +19,7 @@ COMPARISONS: dict[str, tuple[Callable[..., Field], str]] = {
     "given name": (s.name, "given names"),
     "family name": (s.name, "family names"),
     "middle name": (s.name, "middle names"),
+    "second family name": (s.name, "second family names"),
     "full name": (s.name, "full names"),
     "company": (s.company, "names of companies"),
     "text": (s.text, "texts"),
@@ -39,18 +40,21 @@ COMPARISONS: dict[str, tuple[Callable[..., Field], str]] = {
     "year": (s.identifier, "years"),
     "age": (f.numeric, "ages"),
     "number": (f.numeric, "numbers"),
+    "geo": (f.geo, "places by degrees"),
 }
 # Values of the same person that need not be equal, so that none may be in common.
-_SELDOM_EQUAL = ("text", "list", "number", "address", "company", "full name", "initials")
+_SELDOM_EQUAL = ("text", "list", "number", "address", "company", "full name", "initials", "geo")
 
 
 def propose(pair: ColumnPair, name: str | None = None) -> Field:
     """The field that compares these columns."""
-    a, b = (tuple(p.name for p in side) for side in pair.sides)
-    settings: dict[str, Any] = {"name": name} if name else {}
+    a, b = pair.all_columns
+    settings: dict[str, Any] = {**pair.settings, **({"name": name} if name else {})}
     if a != b:
         settings["columns"] = tuple(side[0] if len(side) == 1 else side for side in (a, b))
     one = min((a, b), key=len)[0]  # of a whole and its parts, the whole
+    if pair.kind == "geo":
+        settings["longitude"] = a[1]
     codes = {code for side in pair.sides for p in side for code in p.fillers}
     if codes:
         settings["missing"] = tuple(sorted(codes))
@@ -61,7 +65,7 @@ def propose(pair: ColumnPair, name: str | None = None) -> Field:
 
 def _formats(pair: ColumnPair) -> str | tuple[str, str] | None:
     """The format of each file where one reads nearly all its dates; else the data tell it again."""
-    a, b = (_format(side[0].dates) for side in pair.sides)
+    a, b = ("" if len(p.columns) > 1 else _format(p.dates) for (p,) in pair.sides)
     if not a and not b:
         return None
     return a if a == b else (a, b)
@@ -77,7 +81,7 @@ def reason(pair: ColumnPair) -> str:
     """Why these columns are compared, in this way, with the figures behind it."""
     parts = [f"{COMPARISONS[pair.kind][1]}, {pair.why}"]
     if pair.kind == "date":
-        forms = [p.dates.formats[0] if p.dates else "?" for (p,) in pair.sides]
+        forms = [p.dates.formats[0] if p.dates else "%Y" for (p,) in pair.sides]
         parts.append(f"written {forms[0]}" + (f" and {forms[1]}" if forms[0] != forms[1] else ""))
     full = [f"{100 * share:.0f}" for share in pair.complete]
     parts.append(f"filled {' and '.join(dict.fromkeys(full))} %")

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from bayeslink.suggesting.column_names import says_id
-from bayeslink.suggesting.pairing import ColumnPair
+from bayeslink.suggesting.column_pairs import ColumnPair
 from bayeslink.suggesting.profiles import Profile
 
 _NEARLY_ALL = 0.9  # of the rows

@@ -17,6 +17,7 @@ POSTCODE = re.compile(r"[a-z]{0,2}-?\d{3,5}(-\d{4})?(\s?[a-z]{2})?", re.IGNORECA
 WHOLE_NUMBER = re.compile(r"[+-]?\d+")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 MONEY = re.compile(r"[$€£]\s?[+-]?\d[\d,]*(\.\d+)?|[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
+COMMA = re.compile(r"[+-]?\d+,\d+")
 YEAR = re.compile(r"(1[6-9]|20)\d\d")
 PART_OF_DATE = re.compile(r"(1\d|20)\d\d([-/.]\d{1,2})?|\d{1,2}[-/.](1\d|20)\d\d")
 CODE = re.compile(r"(?=.*\d)[\w./-]{2,}")  # one word with a digit in it

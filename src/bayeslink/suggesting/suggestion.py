@@ -17,9 +17,12 @@ from bayeslink.engines.same_input import refuse_same_records, refuse_same_source
 from bayeslink.errors import InputError
 from bayeslink.plain import plain
 from bayeslink.settings import Ids
+from bayeslink.suggesting.births import with_events
 from bayeslink.suggesting.column_names import says_id
+from bayeslink.suggesting.column_pairs import ColumnPair
 from bayeslink.suggesting.grading import Grade, grade
-from bayeslink.suggesting.pairing import ColumnPair, pair_columns
+from bayeslink.suggesting.pairing import pair_columns
+from bayeslink.suggesting.partners import refuse_tables_of_ids, without_partner
 from bayeslink.suggesting.profiles import Profile, profile_columns, sample_rows
 from bayeslink.suggesting.proposing import propose, reason, why_not
 from bayeslink.suggesting.relations import (
@@ -29,17 +32,19 @@ from bayeslink.suggesting.relations import (
     ids_among,
     is_shared_key,
 )
+from bayeslink.suggesting.wording import (
+    SHOWN,
+    LeftOut,
+    column_names,
+    columns_in_words,
+    field_in_words,
+    ids_in_words,
+    left_out_in_words,
+    settings_in_words,
+    why_alone,
+)
 
-_SHOWN = 6  # columns left out that are named in a line
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A column that is not compared, and why."""
-
-    file: str  # A or B
-    column: str
-    reason: str
+_REMARKS = 4  # lines of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +75,41 @@ class Suggestion:
         return "\n".join(self.lines())
 
     def lines(self) -> Iterator[str]:
-        """The proposal in about ten lines."""
+        """The proposal in fewer than ten lines, what needs attention first."""
+        yield self._looked_at()
+        yield f"Compared: {', '.join(map(field_in_words, self.fields))}."
+        if self.left_out:
+            columns = [*dict.fromkeys(left.column for left in self.left_out)]
+            more = f" and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""
+            yield f"Left out: {', '.join(columns[:SHOWN])}{more}."
+        remarks = [f"Note: {note}" for note in (*self.warnings, *self.notes)]
+        yield from remarks[:_REMARKS]
+        if len(remarks) > _REMARKS:
+            yield f"And {len(remarks) - _REMARKS} more notes."
+        yield f"These fields are {self.grade}"
+
+    def _looked_at(self) -> str:
         files = zip(self.labels, self.n_records, strict=True)
-        yield "Looked at " + " and ".join(f"{label} ({n:,} records)" for label, n in files) + "."
-        yield f"Ids: {_ids_in_words(self.id)}."
+        looked = " and ".join(f"{label} ({n:,} records)" for label, n in files)
+        return f"Looked at {looked}. Ids: {ids_in_words(self.id)}."
+
+    def explained(self) -> Iterator[str]:
+        """The proposal with a line for each field, and a reason for each column left out."""
+        yield self._looked_at()
         yield "Compared:"
-        for field in self.fields:
-            yield f"  {_columns_in_words(field)}: {field.kind}{_settings_in_words(field)}"
+        for field, why in zip(self.fields, self.reasons, strict=True):
+            yield f"  {columns_in_words(field)}: {field.kind}{settings_in_words(field)}; {why}"
         if any(self.missing):
             words = dict.fromkeys(word for side in self.missing for word in side)
             yield f"Missing: {', '.join(map(repr, words))}."
         if self.left_out:
-            yield f"Left out: {_left_out_in_words(self.left_out)}."
-        yield from (f"Note: {note}" for note in (*self.notes, *self.warnings))
+            yield f"Left out: {left_out_in_words(self.left_out)}."
+        yield from (f"Note: {note}" for note in (*self.warnings, *self.notes))
         yield f"These fields are {self.grade}"
 
     def in_one_line(self) -> str:
         """The fields, for whoever did not choose them."""
-        fields = ", ".join(f"{_columns_in_words(f)} ({f.kind})" for f in self.fields)
+        fields = ", ".join(map(field_in_words, self.fields))
         return (
             f"the fields were chosen from the files: {fields}. They are {self.grade} "
             "bl.suggest(a, b) says why."
@@ -101,7 +123,7 @@ class Suggestion:
             "id": plain(self.id),
             "missing": dict(zip("ab", map(list, self.missing), strict=True)),
             "left_out": [asdict(left) for left in self.left_out],
-            "notes": [*self.notes, *self.warnings],
+            "notes": [*self.warnings, *self.notes],
             "grade": asdict(self.grade),
         }
 
@@ -154,6 +176,7 @@ def suggest(
         if column is not None:
             where = f"input {'AB'[side]}, {records[side].label}"
             require_columns(list(records[side].columns), [column], where)
+    refuse_tables_of_ids(records, profiles)
     return _Work(records, profiles, options, (given[0], given[1])).result()
 
 
@@ -172,7 +195,7 @@ def find_ids(
     work = _Work(records, [profile_columns(side) for side in records], options, (None, None))
     ids: Ids = work.ids[0] if work.ids[0] == work.ids[1] else work.ids
     said = (
-        f"there is no column 'id' in both files. Ids: {_ids_in_words(ids)}. If that is wrong, name "
+        f"there is no column 'id' in both files. Ids: {ids_in_words(ids)}. If that is wrong, name "
         "the column with --id (id=), or number the rows with --no-id (id=None)."
     )
     return ids, (said, *work.id_warnings())
@@ -188,14 +211,15 @@ class _Work:
         options: tuple[ReadOptions, ReadOptions],
         given: tuple[str | None, str | None],
     ) -> None:
-        self.records, self.profiles, self.options = records, profiles, options
+        self.records, self.options = records, options
+        self.profiles = [with_events(side) for side in profiles]
         self.n = (len(records[0]), len(records[1]))
         self.left_out: list[LeftOut] = []
         self.notes: list[str] = []
         sampled = [len(sample_rows(n)) / n for n in self.n]
         known = [
             [p for p in side if p.name and p.name != name]
-            for side, name in zip(profiles, given, strict=True)
+            for side, name in zip(self.profiles, given, strict=True)
         ]
         pairs = pair_columns(known[0], known[1], (sampled[0], sampled[1]))
         pairs, self.ids = self._without_ids(pairs, given)
@@ -255,7 +279,8 @@ class _Work:
 
     def _leave_out(self, pair: ColumnPair, why: str) -> None:
         for side, profiles in enumerate(pair.sides):
-            self.left_out += [LeftOut("AB"[side], profile.name, why) for profile in profiles]
+            columns = [column for profile in profiles for column in profile.columns]
+            self.left_out += [LeftOut("AB"[side], column, why) for column in columns]
 
     def _where_headers_are(self) -> str:
         """A file of one column mostly has a title above its header, or another separator."""
@@ -269,11 +294,13 @@ class _Work:
 
     def result(self) -> Suggestion:
         if not self.pairs:
+            a, b = map(column_names, self.profiles)
             raise InputError(
                 "no two columns of A and B hold the same thing, by name or by values in common. "
-                f"A has {_names(self.profiles[0])}; B has {_names(self.profiles[1])}. Name the "
-                f"columns to compare: --on COLUMN_A=COLUMN_B:COMPARISON.{self._where_headers_are()}"
+                f"A has {a}; B has {b}. Name the columns to compare: "
+                f"--on COLUMN_A=COLUMN_B:COMPARISON.{self._where_headers_are()}"
             )
+        doubts = self._doubts()
         self._leave_out_the_rest()
         self._remark()
         fields = [propose(pair) for pair in self.pairs]
@@ -291,20 +318,36 @@ class _Work:
             read=(read[0], read[1]),
             left_out=tuple(self.left_out),
             notes=tuple(self.notes),
-            warnings=tuple(self.id_warnings()),
-            grade=grade(self.pairs, self.n),
+            warnings=(*self.id_warnings(), *doubts),
+            grade=grade(self.pairs, self.n, in_doubt=bool(doubts)),
             labels=(self.records[0].label, self.records[1].label),
             n_records=self.n,
         )
+
+    def _doubts(self) -> tuple[str, ...]:
+        """Columns that could be the same thing, and are not compared."""
+        told: list[set[str | None]] = [
+            {
+                self.ids[side],
+                *(left.column for left in self.left_out if left.file == file),
+                *(c for pair in self.pairs for c in pair.all_columns[side]),
+            }
+            for side, file in enumerate("AB")
+        ]
+        left = [
+            [p for p in side if p.name and p.name not in told[k]]
+            for k, side in enumerate(self.profiles)
+        ]
+        return tuple(without_partner(left[0], left[1]))
 
     def _leave_out_the_rest(self) -> None:
         """Columns without a partner, and those that could not be used at all."""
         for side, profiles in enumerate(self.profiles):
             told = {left.column for left in self.left_out if left.file == "AB"[side]}
-            told |= {p.name for pair in self.pairs for p in pair.sides[side]}
+            told |= {column for pair in self.pairs for column in pair.all_columns[side]}
             for p in profiles:
                 if p.name not in told:
-                    why = _why_alone(p, "BA"[side], p.name == self.ids[side])
+                    why = why_alone(p, "BA"[side], is_id=p.name == self.ids[side])
                     self.left_out.append(LeftOut("AB"[side], p.name or "(unnamed)", why))
             self.left_out += [
                 LeftOut("AB"[side], name, "has no text form")
@@ -335,17 +378,6 @@ class _Work:
                 )
 
 
-def _why_alone(profile: Profile, other: str, is_id: bool) -> str:
-    if is_id:
-        return "the id of the records"
-    if not profile.name:
-        return "has no name"
-    return {
-        "empty": "empty",
-        "constant": "the same in all records",
-    }.get(profile.kind, f"{other} has no such column")
-
-
 def _named_apart(fields: Sequence[Field], pairs: Sequence[ColumnPair]) -> Iterator[Field]:
     """Fields under different names, where the name of one is that of another."""
     taken: set[str] = set()
@@ -359,41 +391,3 @@ def _named_apart(fields: Sequence[Field], pairs: Sequence[ColumnPair]) -> Iterat
 def _both(pair: ColumnPair) -> str:
     a, b = pair.columns
     return a if a == b else f"{a} = {b}"
-
-
-def _names(profiles: Sequence[Profile]) -> str:
-    shown = ", ".join(repr(p.name) for p in profiles[:20])
-    return shown + (", …" if len(profiles) > 20 else "")
-
-
-def _ids_in_words(ids: Ids) -> str:
-    if ids is None or isinstance(ids, str):
-        return ids or "none found, so that rows are numbered"
-    sides = zip(("A", "B"), ids, strict=True)
-    return ", ".join(f"{name or 'row numbers'} in {file}" for file, name in sides)
-
-
-def _columns_in_words(field: Field) -> str:
-    a, b = (" + ".join(side) for side in field.columns)
-    return a if a == b else f"{a} = {b}"
-
-
-def _settings_in_words(field: Field) -> str:
-    said = []
-    if form := field.settings.get("format"):
-        forms = [form] if isinstance(form, str) else [f or "as it looks" for f in form]
-        said.append(" and ".join(forms))
-    if field.missing:
-        said.append(f"{len(field.missing)} filler value{'s' * (len(field.missing) > 1)}")
-    return f" ({'; '.join(said)})" if said else ""
-
-
-def _left_out_in_words(left_out: Sequence[LeftOut]) -> str:
-    reasons: dict[str, dict[str, None]] = {}
-    for left in left_out:
-        reasons.setdefault(left.reason, {})[left.column] = None
-    said = []
-    for why, columns in reasons.items():
-        more = f" and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else ""
-        said.append(f"{', '.join(list(columns)[:_SHOWN])}{more} ({why})")
-    return "; ".join(said)
