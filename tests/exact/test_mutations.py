@@ -135,8 +135,10 @@ BUGS = {
         "        counts[graph.edge_pattern[e]] += links.linked[e]\n",
         "        n_links = sweep_blocks(\n",
         "        stale = counts.copy()\n        n_links = sweep_blocks(\n",
-        "draw_parameters(model, vectors, counts, room, key, rng, state)\n        if",
-        "draw_parameters(model, vectors, stale, room, key, rng, state)\n        if",
+        "        count_levels(vectors, counts, room.levels)\n"
+        "        draw_parameters(model, vectors, counts, room.levels,",
+        "        count_levels(vectors, stale, room.levels)\n"
+        "        draw_parameters(model, vectors, stale, room.levels,",
     ),
     "α − 1 in the draws of m": bug(
         POSTERIOR + "[penalty-False-250]",
