@@ -193,7 +193,7 @@ BUGS = {
     ),
     "listed pairs proposed as far ones too": bug(
         ALL_PAIRS + "[few-independent-penalty]",
-        "return ~(listed | self._known_a", "return ~(self._known_a",
+        "return ~(listed | self._closed[0]", "return ~(self._closed[0]",
     ),
     "links elsewhere do not inform m and u": bug(
         ALL_PAIRS + "[low-independent-penalty]",

@@ -89,20 +89,24 @@ class Structure:
     def name(self) -> str:
         return INDEPENDENT if self.errors is None else DEPENDENT
 
-    def mode(self, linked: Pairs) -> Parameters:
-        """The m and u of highest density given the links (Eqs 14–15)."""
+    def mode(self, linked: Pairs, held: Ints | None = None) -> Parameters:
+        """The m and u of highest density given the links (Eqs 14–15).
+
+        `held`: level counts of the pairs that u is not learned from; of the links unless given.
+        """
         links = self._levels(linked)
-        plain = posterior_mode(self.priors, links, other_counts(self.all_counts, links))
+        held = links if held is None else held
+        plain = posterior_mode(self.priors, links, other_counts(self.all_counts, held))
         if self.errors is None:
             return plain
         vectors, counts = _counted(linked.levels)
         law = error_mode(self.errors, vectors, counts)
         return Dependent(plain.m, plain.u, plain.used, law, self.tree)
 
-    def log_density(self, parameters: Parameters, linked: Pairs) -> float:
-        """log p(Γ | C, m, u) + log p(m, u), up to a constant (Eq. 11 without θ)."""
+    def log_density(self, parameters: Parameters, linked: Pairs, held: Ints | None = None) -> float:
+        """log p(Γ | C, m, u) + log p(m, u), up to a constant (Eq. 11 without θ); see `mode`."""
         links = self._levels(linked)
-        others = other_counts(self.all_counts, links)
+        others = other_counts(self.all_counts, links if held is None else held)
         if not isinstance(parameters, Dependent):
             return log_density(parameters, self.priors, links, others)
         free = self.tree.free(len(links))[:, None] & self.priors.used
