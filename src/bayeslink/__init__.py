@@ -70,6 +70,9 @@ _PUBLIC = {
     "splink_labels": "exchange.splink_tables",
     "splink_predictions": "exchange.splink_tables",
     "link": "linking.link",
+    "dedupe": "linking.dedupe",
+    "ClusterLoss": "linkage.clustering",
+    "ClusterSizes": "linkage.partitions",
     "suggest": "suggesting.suggestion",
     "open_run": "linking.opening",
     "relink": "linking.opening",
@@ -121,11 +124,14 @@ if TYPE_CHECKING:
         splink_predictions,
     )
     from bayeslink.judging.labels import export_labels, read_labels
+    from bayeslink.linkage.clustering import ClusterLoss
     from bayeslink.linkage.decisions import Loss
     from bayeslink.linkage.em import assign_em, fellegi_sunter, fit_em
     from bayeslink.linkage.penalized import fit_penalized, penalty_path
+    from bayeslink.linkage.partitions import ClusterSizes
     from bayeslink.linkage.posthoc import block_curve, posthoc_blocks
     from bayeslink.linkage.priors import Overlap, Penalty
+    from bayeslink.linking.dedupe import dedupe
     from bayeslink.linking.link import link
     from bayeslink.linking.opening import open_run, relink
     from bayeslink.linking.updating import update
