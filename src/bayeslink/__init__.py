@@ -127,8 +127,8 @@ if TYPE_CHECKING:
     from bayeslink.linkage.clustering import ClusterLoss
     from bayeslink.linkage.decisions import Loss
     from bayeslink.linkage.em import assign_em, fellegi_sunter, fit_em
-    from bayeslink.linkage.penalized import fit_penalized, penalty_path
     from bayeslink.linkage.partitions import ClusterSizes
+    from bayeslink.linkage.penalized import fit_penalized, penalty_path
     from bayeslink.linkage.posthoc import block_curve, posthoc_blocks
     from bayeslink.linkage.priors import Overlap, Penalty
     from bayeslink.linking.dedupe import dedupe

@@ -639,7 +639,7 @@ def run_forest(
         draw_parameters(model, vectors, counts, held, room, key, rng, state)
         if first_draw >= 0:
             tabulate(forest.log_rho[0], space.log_size)
-            density = log_density(model, vectors, counts, held, room, state)
+            density = log_density(model, vectors, counts, room, state)
             density += log_prior(forest, sizes, space.log_size)
             record(first_draw, out, density, model.used, state, forest, least)
             first_draw += 1

@@ -255,8 +255,8 @@ def draw_error_law(model, vectors, counts, room, rng, state):
 
 
 @helper
-def log_density(model, vectors, counts, held, room, state):
-    """log p(Γ | C, m, u) + log p(m, u), up to the priors' constants; see `draw_parameters`."""
+def log_density(model, vectors, counts, room, state):
+    """log p(Γ | C, m, u) + log p(m, u), up to the priors' constants."""
     log_m, log_u, levels, constants = state.log_m, state.log_u, room.levels, room.constants
     density = 0.0
     for j in range(log_m.shape[0]):
@@ -270,7 +270,7 @@ def log_density(model, vectors, counts, held, room, state):
                 if model.wrong[j, h]:
                     density += levels[j, h] * state.log_r[j]
             if model.free[j]:
-                others = model.all_counts[j, h] - held[j, h]
+                others = model.all_counts[j, h] - levels[j, h]
                 density += (model.alpha_u[j, h] - 1.0 + others) * log_u[j, h]
     if model.by_errors:
         log_constants(state.log_r, vectors.sets, constants, room.sums)

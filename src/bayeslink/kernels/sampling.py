@@ -383,7 +383,7 @@ def run_sweeps(
         count_levels(vectors, counts, room.levels)
         draw_parameters(model, vectors, counts, room.levels, room, key, rng, state)
         if first_draw >= 0:
-            density = log_density(model, vectors, counts, room.levels, room, state)
+            density = log_density(model, vectors, counts, room, state)
             density += prior.log_prior[n_links]
             record(first_draw, out, n_links, density, model.used, state, expected)
             first_draw += 1

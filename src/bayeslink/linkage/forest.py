@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import connected_components
 from bayeslink.errors import SettingsError
 from bayeslink.kernels.best_forest import best_forest
 from bayeslink.linkage import partitions
-from bayeslink.linkage.partitions import ClusterSizes
+from bayeslink.linkage.partitions import ClusterSizes, edge_cost
 from bayeslink.linkage.rivals import expected_above
 from bayeslink.model.dependence import ABOVE, LEAD, learn_tree
 from bayeslink.model.structure import DEPENDENT, Structure, checked_structure
@@ -195,9 +195,8 @@ class _Problem:
         return count_levels(levels, self.structure.all_counts.shape[1])
 
     def objective(self, parameters: Parameters, linked: Pairs, parent: Any, rho: float) -> float:
-        within = self._within(parent, linked)
         of_size = sizes_of(parent, len(self.beta))
-        out = self.structure.log_density(parameters, linked, within)
+        out = self.structure.log_density(parameters, linked)
         out += partitions.log_prior(of_size, self.beta)
         return out + float(_rho_density(np.array([np.log(rho)]), parent, of_size)[0])
 
@@ -256,8 +255,7 @@ def _climb(problem: _Problem, parameters: Parameters, theta: float) -> ForestMod
         seen.add(parent.tobytes())
         parameters = problem.mode_of(linked, parent)
         rho = _learned_rho(problem, parent)
-        of_size = sizes_of(parent, len(problem.beta))
-        theta = partitions.merge_cost(of_size, problem.beta)
+        theta = edge_cost(problem.pairs.n_pairs, len(linked))
         objective = problem.objective(parameters, linked, parent, max(rho, 1e-300))
         if best is None or objective > best.objective:
             best = ForestMode(
@@ -376,12 +374,7 @@ def _starts(problem: _Problem) -> list[tuple[Parameters, float]]:
     priors, n = problem.structure.priors, problem.pairs.n_a
     u = proportions(priors.pseudo_u + problem.structure.all_counts, priors.used)
     usual = Parameters(proportions(priors.alpha_m, priors.used), u, priors.used)
-    thetas = []
-    for share in _SHARES:
-        of_size = np.zeros(len(problem.beta), np.int64)
-        of_size[2:3] = int(share * n / 2)
-        of_size[1:2] = n - 2 * int(share * n / 2)
-        thetas.append(partitions.merge_cost(of_size, problem.beta))
+    thetas = [edge_cost(problem.pairs.n_pairs, int(share * n)) for share in _SHARES]
     found = _bearable(problem, [(usual, theta) for theta in thetas])
     return found or [(usual, max(thetas))]
 

@@ -67,9 +67,10 @@ def log_prior(of_size: Ints, beta: Floats) -> float:
     return float(out + (of_size[k] * gammaln(k + 1)).sum())
 
 
-def merge_cost(of_size: Ints, beta: Floats) -> float:
-    """θ in force: what joining two single records costs, but for the two ways to point."""
-    n, total = int(of_size.sum()), float(beta.sum())
-    singles = max(2, int(of_size[1]))
-    cost = np.log(n) - np.log(n - 1 + total) + np.log(singles - 1 + beta[1])
-    return float(cost + np.log(singles - 2 + beta[1]) - np.log(of_size[2] + beta[2]))
+def edge_cost(n_pairs: int, n_edges: int) -> float:
+    """θ in force: the log odds against a pair being an edge, one more than there are among them.
+
+    Not what the prior asks for joining two single records: where hardly one is left, that is next
+    to nothing, and joining two pairs costs as much as ever.
+    """
+    return float(np.log(max(1, n_pairs) / (n_edges + 1.0)))

@@ -14,7 +14,8 @@ from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing.fields import Field
 from bayeslink.engines.compare import compare_one
 from bayeslink.errors import SettingsError
-from bayeslink.judging.labels import LINK, NONLINK, known_pairs, with_verdict
+from bayeslink.judging.judgements import LINK, NONLINK
+from bayeslink.judging.labels import known_pairs, with_verdict
 from bayeslink.linkage.clustering import ClusterDecision, ClusterLoss
 from bayeslink.linkage.forest import POINTERS, ForestFit, fit_forest
 from bayeslink.linkage.partitions import ClusterSizes
@@ -223,4 +224,3 @@ class _Clock:
     def tick(self, phase: str) -> None:
         now = time.perf_counter()
         self.seconds[phase], self._since = round(now - self._since, 4), now
-

@@ -103,10 +103,10 @@ class Structure:
         law = error_mode(self.errors, vectors, counts)
         return Dependent(plain.m, plain.u, plain.used, law, self.tree)
 
-    def log_density(self, parameters: Parameters, linked: Pairs, held: Ints | None = None) -> float:
-        """log p(Γ | C, m, u) + log p(m, u), up to a constant (Eq. 11 without θ); see `mode`."""
+    def log_density(self, parameters: Parameters, linked: Pairs) -> float:
+        """log p(Γ | C, m, u) + log p(m, u), up to a constant (Eq. 11 without θ)."""
         links = self._levels(linked)
-        others = other_counts(self.all_counts, links if held is None else held)
+        others = other_counts(self.all_counts, links)
         if not isinstance(parameters, Dependent):
             return log_density(parameters, self.priors, links, others)
         free = self.tree.free(len(links))[:, None] & self.priors.used

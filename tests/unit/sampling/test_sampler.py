@@ -19,7 +19,6 @@ from bayeslink.linkage.assignment import assign
 from bayeslink.model import kernel_input
 from bayeslink.model.weights import Priors, proportions
 from bayeslink.pairs.source import count_levels
-from bayeslink.sampling import layout as layouts
 from bayeslink.sampling import sampler
 from bayeslink.sampling.diagnostics import summarize
 from bayeslink.sampling.layout import Layout
