@@ -69,7 +69,8 @@ def _missing_codes(field: Field, records: tuple[Records, ...]) -> Iterator[str]:
                 where += f" of A and {found[1][word]:,} of B"
             yield (
                 f"field {field.name!r}: {word!r} stands in {where}, and agrees with itself "
-                f"as if it were a value. If it means missing, say so: --missing {word!r} (missing=)."
+                "as if it were a value. If it means missing, say so: "
+                f"--missing {word!r} (missing=)."
             )
 
 
