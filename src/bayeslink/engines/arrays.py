@@ -152,7 +152,7 @@ class Tables:
         """From here up to `to_b` are the pairs that are counted as those of a record of A."""
         return np.arange(1, len(self.from_b) + 1) if self.one_file else self.from_b
 
-    def rows(self, a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[np.int32], ...]:
+    def rows(self, a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Rows in their files of pairs of records, the lower first in one file."""
         rows = self.order_a[a], self.order_b[b]
         return (np.minimum(*rows), np.maximum(*rows)) if self.one_file else rows

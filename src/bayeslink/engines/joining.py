@@ -192,7 +192,8 @@ def _run_piece(
 
     def use(found: tuple[Found, int]) -> tuple[Found, int]:
         (a, b, levels), visited = found
-        return settle((*tables.rows(a, b + piece.first), levels)), visited
+        rows_a, rows_b = tables.rows(a, b + piece.first)
+        return settle((rows_a, rows_b, levels)), visited
 
     share = len(piece.codes) / max(1, len(tables.codes_b))
     cost = share * join.expected + float(len(order) * tables.neighbours[join.looks].sum())

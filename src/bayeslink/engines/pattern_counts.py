@@ -490,7 +490,7 @@ class _PairsOf:
     def n(self) -> int:
         return int(self.before[-1])
 
-    def drawn(self, size: int | None) -> tuple[NDArray[np.int32], ...]:
+    def drawn(self, size: int | None) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Rows, in their files, of pairs drawn at random; of all if size is None."""
         if size is None:
             at = np.arange(self.n, dtype=np.uint64)
