@@ -80,6 +80,7 @@ _PUBLIC = {
     "evaluate": "results.evaluation",
     "plots": "plots",
     "simulate": "simulation.files",
+    "simulate_duplicates": "simulation.duplicates",
     "write_simulation": "simulation.files",
 }
 
@@ -145,6 +146,7 @@ if TYPE_CHECKING:
     from bayeslink.sampling.population import chapman, lincoln_petersen, population_size
     from bayeslink.sampling.sampler import sample
     from bayeslink.sampling.sensitivity import sensitivity
+    from bayeslink.simulation.duplicates import simulate_duplicates
     from bayeslink.simulation.files import simulate, write_simulation
     from bayeslink.suggesting.suggestion import suggest
 

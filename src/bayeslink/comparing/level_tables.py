@@ -87,6 +87,9 @@ def level_table(
     Memory: the table (5 bytes an entry), as much again while it is put together, both in files
     beyond the budget, and for each thread some 300 MB at most. A table of more than `MAX_ENTRIES`
     is refused.
+
+    Where x is y, the values of one file, two of them have one level, that of the smaller with the
+    larger, whatever a comparison makes of their order.
     """
     if means_equal(field):
         return equality_table(x, y)
@@ -112,7 +115,8 @@ def level_table(
     indices, levels = (memory.empty(indptr[-1], kind) for kind in (np.int32, np.uint8))
     while parts:
         put_rows(indptr, *parts.pop(), indices, levels)
-    return LevelTable(indptr, indices, levels)
+    table = LevelTable(indptr, indices, levels)
+    return mirrored(table, memory) if x is y and hangs_on_order(field) else table
 
 
 def each_piece(
@@ -158,6 +162,29 @@ def _too_large(field: Field, n_a: int, n_b: int) -> TableTooLargeError:
         f"field {field.name!r} has {n_a:,} distinct values in A and {n_b:,} in B, and more than "
         f"{MAX_ENTRIES:,} value pairs above the worst level, the most that are kept. Use stricter "
         "cuts, or a comparison that fewer values pass, such as exact or, for several words, tokens."
+    )
+
+
+def hangs_on_order(field: Field) -> bool:
+    """Whether the level of two values may differ from that of the same in the other order."""
+    return field.kind in ("custom", "jaro_winkler")
+
+
+def mirrored(table: LevelTable, memory: Memory) -> LevelTable:
+    """The part of a square table on and above its diagonal, and the same below."""
+    n = len(table.indptr) - 1
+    rows = np.repeat(np.arange(n, dtype=np.int32), np.diff(table.indptr))
+    upper = np.flatnonzero(table.indices >= rows)
+    rows, columns, levels = rows[upper], table.indices[upper], table.levels[upper]
+    beside = np.flatnonzero(columns > rows)
+    both = np.concatenate([rows, columns[beside]])
+    columns = np.concatenate([columns, rows[beside]])
+    order = np.lexsort((columns, both))
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(both, minlength=n))])
+    return LevelTable(
+        indptr.astype(np.int64),
+        memory.keep(columns[order]),
+        memory.keep(np.concatenate([levels, levels[beside]])[order]),
     )
 
 

@@ -54,6 +54,7 @@ class SavedPairs(HeldHere):
     ) -> None:
         self.fields: Sequence[Field] = tuple(fields)
         self.scope, self.tie_keys = scope, tie_keys
+        self.one_file = scope.one_file
         self.kind, self.id_types, self.copies = kind, id_types, copies
         self.listed: Pairs | None = None  # whose comparison vectors are known without the files
         self._ids, self._counts, self._description = ids, counts, description
