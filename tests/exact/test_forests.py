@@ -8,6 +8,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.special import gammaln
 
 from bayeslink.comparing.fields import given_levels
+from bayeslink.engines.listed import ListedPairs
 from bayeslink.kernels import random
 from bayeslink.linkage.clustering import ClusterLoss, least_loss, pairs_together
 from bayeslink.linkage.forest import solve_forest
@@ -29,7 +30,6 @@ from tests.exact.forests import (
 )
 from tests.exact.forests_plain import PlainForest, plain_sweep
 from tests.exact.problems import callable_here
-from tests.one_file import OneFile
 
 start_stream, uniform = (callable_here(f) for f in (random.start_stream, random.uniform))
 SURE = 1e10  # pseudo-pairs: m and u are as good as given
@@ -49,6 +49,12 @@ CASES = {  # ρ, pairs that are listed, known to be one, known to be two
 }
 
 
+def one_file(fields, levels, n):
+    a, b = (rows.astype(np.int32) for rows in np.triu_indices(n, 1))
+    ids = [[f"r{i}" for i in range(n)]]
+    return ListedPairs(fields, Pairs(a, b, np.asarray(levels, np.uint8)), ids, one_file=True)
+
+
 def given_weights(n, rng, missing=2, spread=2.5):
     """A source in which each pair has a level of its own, and m and u by which they weigh w.
 
@@ -61,7 +67,7 @@ def given_weights(n, rng, missing=2, spread=2.5):
     levels = np.arange(1, n_pairs + 1)
     levels[rng.choice(n_pairs, missing, replace=False)] = 0
     field = given_levels("x", [f"pair {k}" for k in range(n_pairs)])
-    pairs = OneFile([field], levels[:, None], n)
+    pairs = one_file([field], levels[:, None], n)
     m, u = np.append(0.0, m)[None], np.append(0.0, u)[None]
     priors = Priors(SURE * m, SURE * u, m > 0)
     structure = Structure(priors, np.bincount(levels, minlength=n_pairs + 1)[None])
@@ -122,30 +128,30 @@ def test_the_sampler_draws_from_every_partition_as_often_as_it_should(case):
         if any(i >= n for known in CASES[case][2:] for pair in known for i in pair):
             continue
         tv, chance, people = compare(given_weights(n, rng), *CASES[case])
-        assert tv < 4 * chance + 0.002
-        assert people < 0.02
+        assert tv < 2 * chance + 0.005
+        assert people < 0.012
 
 
 def test_a_wrong_target_is_found():
     """The same check fails for another ρ, another prior, and weights with one pair changed."""
-    problem = given_weights(6, np.random.default_rng(3))
+    problem = given_weights(6, np.random.default_rng(5), spread=4.0)
     w = problem[3]
-    draws = run_chain(chain_of(problem, 0.3, "all", NONE, NONE, 5, 40_000), 50, 40_000)
+    draws = run_chain(chain_of(problem, 0.02, "all", NONE, NONE, 5, 40_000), 50, 40_000)
     found = dict.fromkeys(partitions(6), 0.0)
     for row in draws.kept:
         found[as_partition(row)] += 1 / len(draws.kept)
     other = w.copy()
-    other[0, 1] = other[1, 0] = w[0, 1] + 0.5
-    right = posterior(6, w, 0.3, BETA)
+    other[0, 1] = other[1, 0] = w[0, 1] + 1.5
+    right = posterior(6, w, 0.02, BETA)
     wrong = [
         posterior(6, w, 1.0, BETA),
-        posterior(6, w, 0.3, BETA[[0, 2, 1, 3, 4, 5, 6]]),
-        posterior(6, other, 0.3, BETA),
+        posterior(6, w, 0.02, BETA[[0, 2, 1, 3, 4, 5, 6]]),
+        posterior(6, other, 0.02, BETA),
     ]
-    chance = 1.6 * np.sqrt(np.array(list(right.values())) / len(draws.kept)).sum() + 0.002
+    chance = 0.8 * np.sqrt(np.array(list(right.values())) / len(draws.kept)).sum() + 0.005
     distances = [sum(abs(found[z] - p[z]) for z in p) / 2 for p in (right, *wrong)]
     assert distances[0] < chance
-    assert min(distances[1:]) > chance
+    assert min(distances[1:]) > chance, distances
 
 
 def test_rho_is_learned():
@@ -172,7 +178,7 @@ def test_m_and_u_are_learned_where_people_have_two_records_at_most():
     rng, n = np.random.default_rng(21), 5
     fields = [given_levels("x", ["no", "near", "yes"]), given_levels("y", ["no", "yes"])]
     levels = np.column_stack([rng.integers(0, k + 1, 10) for k in (3, 2)])
-    pairs = OneFile(fields, levels, n)
+    pairs = one_file(fields, levels, n)
     structure = Structure.independent(fields, pairs.level_counts().counts)
     parameters = structure.mode(rows(pairs, [(0, 1)]))
     beta = np.array([0.0, 1.5, 1.0])

@@ -85,15 +85,17 @@ class ForestFit(ForestMode, Shown):
 
     def candidates(self) -> Pairs:
         """The pairs that the sampler goes through: as far below θ as there is room for."""
-        most = _A_RECORD * max(1000, self.pairs.n_a)
-        for slack in np.arange(_SLACK, -0.5, -1.0):
-            w0 = self.theta - slack
-            if slack > 0 and expected_above(self.pairs, self.parameters, w0) > 2 * most:
-                continue
-            found, _ = Candidates(self.pairs, slack=0.0).above(self.parameters, w0)
-            if len(found) <= most or slack == 0:
-                break
-        return found
+        most, slack = _A_RECORD * max(1000, self.pairs.n_a), _SLACK
+        while slack > 0 and (
+            expected_above(self.pairs, self.parameters, self.theta - slack) > 2 * most
+        ):
+            slack -= 1.0
+        while True:
+            listed = Candidates(self.pairs, slack=0.0)
+            found, _ = listed.above(self.parameters, self.theta - slack)
+            if len(found) <= most or slack <= 0:
+                return found
+            slack -= 1.0
 
 
 def log_rho_grid(shape: str) -> Floats:

@@ -232,7 +232,11 @@ def _forest(layout: ForestLayout, parent: NDArray[np.int32], log_rho: float) -> 
     own = np.repeat(np.arange(n), np.diff(c.start))
     keys = own * np.int64(n) + c.neighbour
     child = np.flatnonzero(parent >= 0)
-    at = np.searchsorted(keys, child * np.int64(n) + parent[child])
+    wanted = child * np.int64(n) + parent[child]
+    at = np.searchsorted(keys, wanted)
+    listed = np.append(keys, -1)[at] == wanted
+    parent[child[~listed]] = -1  # an edge to start from that is no candidate
+    child, at = child[listed], at[listed]
     pattern = np.zeros(n, np.int32)
     pattern[child] = c.pattern[at]
     root = np.arange(n)
