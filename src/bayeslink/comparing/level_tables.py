@@ -253,7 +253,9 @@ def _matrix_plan(field: Field, x: Sequence[Any], y: Sequence[Any]) -> _Plan:
         )
 
     def hits(first: int, last: int, limit: int) -> Hits:
-        return _matrix_hits(field, x[first:last], y, len(x) * len(y))
+        left_of = first if field.kind == "custom" and x is y else 0  # what is `mirrored` later
+        rows, columns, levels = _matrix_hits(field, x[first:last], y[left_of:], len(x) * len(y))
+        return rows, columns + left_of, levels
 
     edges = _steps(len(x), max(1, _CELLS // len(y)))
     return _Plan(np.arange(len(x), dtype=np.int32), edges, hits)
