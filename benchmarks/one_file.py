@@ -25,7 +25,7 @@ SIZES = (10_000, 100_000, 1_000_000)
 
 
 def fields():
-    """Those of `benchmarks.search`, with nothing left to the data, which sees the self-pairs."""
+    """Those of `benchmarks.search`, with no cuts left to the data."""
     return [bl.date("dob", cuts=(0, 30)) if f.kind == "date" else f for f in search_fields()]
 
 

@@ -44,7 +44,7 @@ TOPICS = {
     "With other tools": "read_splink from_splink splink_predictions splink_clusters splink_labels "
     "from_recordlinkage from_fastlink from_table given_levels",
     "Classical methods": "fit_em fellegi_sunter assign_em",
-    "Simulate": "simulate write_simulation",
+    "Simulate": "simulate simulate_duplicates write_simulation",
     "Draw": "plots",
     "Errors": "BayeslinkError InputError OutputError SettingsError",
 }

@@ -40,7 +40,7 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
         from bayeslink.comparing.parsing import parse_on
         from bayeslink.linking.link import link as link_files
         from bayeslink.report.page import report
-        from bayeslink.results.evaluation import evaluate
+        from bayeslink.results.evaluation import evaluate_links
         from bayeslink.simulation.files import simulate as make_files
         from bayeslink.simulation.files import write_simulation
 
@@ -53,7 +53,7 @@ def demo(n: int, output: Path, seed: int, as_json: bool) -> None:
         a, b = folder / "a.csv", folder / "b.csv"
         run = link_files(a, b, fields, seed=seed, progress=progress)
         run.save(output / "run", force=True)
-        result = evaluate(run.table, files.truth)
+        result = evaluate_links(run.table, files.truth)
         progress("writing the report")
         page = report(run, output / "run" / "report.html", truth=files.truth)
     if as_json:

@@ -41,7 +41,7 @@ def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -
     require_run(run, truth=truth)
     with showing_progress() as progress:
         from bayeslink.results.audit import evaluate_sample
-        from bayeslink.results.evaluation import evaluate as compare_links
+        from bayeslink.results.evaluation import evaluate_links as compare_links
         from bayeslink.results.reading import read_links
 
         progress("comparing links with the truth")

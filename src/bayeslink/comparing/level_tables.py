@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from bayeslink.comparing.comparisons import (
     EARTH_KM,
@@ -173,19 +174,12 @@ def hangs_on_order(field: Field) -> bool:
 def mirrored(table: LevelTable, memory: Memory) -> LevelTable:
     """The part of a square table on and above its diagonal, and the same below."""
     n = len(table.indptr) - 1
-    rows = np.repeat(np.arange(n, dtype=np.int32), np.diff(table.indptr))
-    upper = np.flatnonzero(table.indices >= rows)
-    rows, columns, levels = rows[upper], table.indices[upper], table.levels[upper]
-    beside = np.flatnonzero(columns > rows)
-    both = np.concatenate([rows, columns[beside]])
-    columns = np.concatenate([columns, rows[beside]])
-    order = np.lexsort((columns, both))
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(both, minlength=n))])
-    return LevelTable(
-        indptr.astype(np.int64),
-        memory.keep(columns[order]),
-        memory.keep(np.concatenate([levels, levels[beside]])[order]),
-    )
+    whole = sparse.csr_array((table.levels, table.indices, table.indptr), (n, n))
+    upper = sparse.triu(whole, format="csr")
+    both = (upper + sparse.triu(upper, 1, format="csr").T).tocsr()
+    both.sort_indices()
+    indices, levels = both.indices.astype(np.int32), both.data.astype(np.uint8)
+    return LevelTable(both.indptr.astype(np.int64), memory.keep(indices), memory.keep(levels))
 
 
 def means_equal(field: Field) -> bool:
@@ -259,7 +253,9 @@ def _matrix_plan(field: Field, x: Sequence[Any], y: Sequence[Any]) -> _Plan:
         )
 
     def hits(first: int, last: int, limit: int) -> Hits:
-        return _matrix_hits(field, x[first:last], y, len(x) * len(y))
+        left_of = first if field.kind == "custom" and x is y else 0  # what is `mirrored` later
+        rows, columns, levels = _matrix_hits(field, x[first:last], y[left_of:], len(x) * len(y))
+        return rows, columns + left_of, levels
 
     edges = _steps(len(x), max(1, _CELLS // len(y)))
     return _Plan(np.arange(len(x), dtype=np.int32), edges, hits)

@@ -19,7 +19,7 @@ from bayeslink.report.disclosed import disclosed_page
 from bayeslink.report.examples import examples
 from bayeslink.report.material import Material, gather
 from bayeslink.report.svg import asset, escape, tag
-from bayeslink.results.evaluation import evaluate
+from bayeslink.results.evaluation import evaluate_links
 from bayeslink.results.pair_files import pairs_of
 
 _CONTENTS = {
@@ -86,7 +86,7 @@ def report(
 
 def page(material: Material, *, truth: pa.Table | None, values: bool) -> tuple[str, str]:
     """The title and the body of the page."""
-    result = None if truth is None else evaluate(material.links, truth)
+    result = None if truth is None else evaluate_links(material.links, truth)
     title = sections.title(material)
     parts = [
         fit.section_of(material),
