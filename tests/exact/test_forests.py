@@ -230,6 +230,8 @@ def test_sweeps_do_what_the_plain_version_does(rho, listed):
             plain_sweep(plain, far, *(stream(seed, sweep, block) for block in (0, 2**64 - 2)))
             chain.advance(1, -1)
             assert chain.forest.parent.tolist() == plain.parent
+            for i, edge in enumerate(plain.edge):
+                assert plain.parent[i] < 0 or chain.forest.pattern[i] == edge[0]
             assert chain.forest.n[1] == len(plain.unlisted)
             assert len(set(map(plain.root, range(7)))) == chain.forest.n[2]
             moved += plain.parent != before

@@ -83,7 +83,7 @@ def dedupe(
     a
         A path or table, as for `link`; or the pairs of one file, compared before.
     fields
-        What is compared; proposed from the file unless given.
+        What is compared, as for `link`. Of a pandas, polars or Arrow table, proposed unless given.
     sizes
         The prior of how many records a person has; `ClusterSizes()` unless given.
     shape
@@ -159,7 +159,8 @@ def _compared(
                 "bl.compare(a, fields=fields)."
             )
         return a, settings, []
-    settings, said = with_fields(a, a, settings, progress, compared=False)
+    halves = _halves(a) if settings.fields is None else (a, a)
+    settings, said = with_fields(*halves, settings, progress, compared=False)
     ids = "id" if settings.id is FOUND else settings.id
     if isinstance(ids, tuple):
         ids = ids[0]
@@ -177,6 +178,20 @@ def _compared(
         engine=settings.engine,
     )
     return pairs, replace(settings, id=ids, fields=list(pairs.fields)), said
+
+
+def _halves(a: Any) -> tuple[Any, Any]:
+    """Every other row of a table, and the rest: two files from which fields can be proposed."""
+    if hasattr(a, "iloc"):
+        return a.iloc[0::2], a.iloc[1::2]
+    if hasattr(a, "gather_every"):
+        return a.gather_every(2), a.gather_every(2, 1)
+    if isinstance(a, pa.Table):
+        return a.take(np.arange(0, len(a), 2)), a.take(np.arange(1, len(a), 2))
+    raise SettingsError(
+        "fields are proposed from a pandas, polars or Arrow table only. Read the file into one, or "
+        "say what to compare, such as [bl.name('surname'), bl.date('born')]."
+    )
 
 
 def _table(pairs: PairSource, decision: ClusterDecision) -> pa.Table:

@@ -175,7 +175,16 @@ def test_a_file_without_duplicates_and_one_with_nothing_but():
     assert run.entities.interval()[0] >= 1
 
 
-def test_what_dedupe_does_not_take_is_refused(frame):
+def test_fields_are_proposed_where_none_are_given(frame):
+    run = bl.dedupe(frame.drop(columns="entity"), id="id", **SHORT)
+    assert {f.name for f in run.fit.pairs.fields} >= {"first", "last"}
+    low, high = run.entities.interval()
+    assert low - 10 <= frame["entity"].nunique() <= high + 10
+
+
+def test_what_dedupe_does_not_take_is_refused(frame, tmp_path):
+    with pytest.raises(SettingsError, match="proposed from a pandas, polars or Arrow table"):
+        bl.dedupe(tmp_path / "a.csv", id="id")
     with pytest.raises(SettingsError, match="no option 'prior'"):
         bl.dedupe(frame, FIELDS, id="id", prior=bl.Penalty(2))
     with pytest.raises(SettingsError, match="unknown shape"):
