@@ -22,7 +22,7 @@ from bayeslink.linkage.posthoc import BlockCurve, Blocks, block_curve, posthoc_b
 from bayeslink.linkage.priors import LinkCountPrior, Overlap, Penalty
 from bayeslink.pairs.pair_tables import callers_table
 from bayeslink.pairs.source import Floats, Pairs, PairSource
-from bayeslink.runs.evaluation import evaluate
+from bayeslink.runs.evaluation import evaluate_links
 from bayeslink.sampling.sampler import sample
 from experiments import data
 from experiments.calibration import binned, draw_reliability, scores
@@ -61,7 +61,7 @@ class Results:
         self, name: str, links: Any, timed: str | None, expected: float | None = None
     ) -> None:
         """Add an estimate: recall, precision, false links and the seconds of the phase."""
-        result = evaluate(links, self.truth)
+        result = evaluate_links(links, self.truth)
         seconds = self.seconds.get(timed or name)
         row = [name, result.n_links, f"{result.recall:.1%}", f"{result.precision:.1%}"]
         wrong = [None if expected is None else round(expected), result.false_links]

@@ -26,7 +26,7 @@ from bayeslink.linkage.posthoc import posthoc_blocks
 from bayeslink.linkage.priors import Penalty
 from bayeslink.linking.link import link
 from bayeslink.pairs.pair_tables import callers_table
-from bayeslink.runs.evaluation import evaluate
+from bayeslink.runs.evaluation import evaluate_links
 from bayeslink.runs.run import Run
 from bayeslink.sampling.sampler import sample
 from bayeslink.simulation.files import simulate
@@ -97,7 +97,7 @@ def _paper_links(files: data.Files, theta: float) -> dict[str, Any]:
 
 
 def _scores(links: Any, truth: Any) -> list[float]:
-    result = evaluate(links, truth)
+    result = evaluate_links(links, truth)
     return [result.recall, 1.0 if result.n_links == 0 else result.precision]
 
 
@@ -110,7 +110,7 @@ def _posterior_facts(run: Run, truth: Any) -> Row:
     return {
         "links": list(post.interval()),
         "expected_false": post.estimate().expected_false,
-        "false": evaluate(run.links, truth).false_links,
+        "false": evaluate_links(run.links, truth).false_links,
         "left_out": int((~np.isin(true, codes)).sum()),
         "bins": binned(post.probability, np.isin(codes, true)).round(6).tolist(),
     }

@@ -19,33 +19,39 @@ import pyarrow.parquet as pq
 import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.comparing.catalogue import COMPARISONS
+from bayeslink.linkage.clustering import ClusterDecision
 from bayeslink.linkage.decisions import Decision
 from bayeslink.linkage.penalized import PenalizedFit
 from bayeslink.linkage.posthoc import Blocks
+from bayeslink.linking.dedupe import DedupeRun
 from bayeslink.options import TYPE_NAMES
 from bayeslink.runs.link_toml import KEYS
 from bayeslink.runs.run import Run
+from bayeslink.sampling.clusters import ClusterPosterior, Entities
 from bayeslink.sampling.posterior import Posterior
 from bayeslink.suggesting.suggestion import Suggestion
 
 ROOT = Path(__file__).parents[1]
 TOPICS = {
-    "Link": "link suggest compare open_run relink update changes",
+    "Link": "link dedupe suggest compare open_run relink update changes",
     "Say how files are read": "ReadOptions",
     "Look at the pieces": "fit_penalized penalty_path posthoc_blocks block_curve sample "
     "sensitivity",
-    "Priors and losses": "Overlap Penalty Loss",
+    "Priors and losses": "Overlap Penalty Loss ClusterSizes ClusterLoss",
     "Carry the uncertainty on": "pool population_size population_from_lists list_counts chapman "
     "lincoln_petersen coverage cross_table expected",
     "Judge": "draw_sample plan_sample evaluate_sample evaluate read_labels export_labels",
     "With other tools": "read_splink from_splink splink_predictions splink_clusters splink_labels "
     "from_recordlinkage from_fastlink from_table given_levels",
     "Classical methods": "fit_em fellegi_sunter assign_em",
-    "Simulate": "simulate write_simulation",
+    "Simulate": "simulate simulate_duplicates write_simulation",
     "Draw": "plots",
     "Errors": "BayeslinkError InputError OutputError SettingsError",
 }
-RESULTS = (Run, Suggestion, PenalizedFit, Blocks, Posterior, Decision)
+RESULTS = (
+    Run, DedupeRun, Suggestion, PenalizedFit, Blocks, Posterior, Decision, Entities,
+    ClusterPosterior, ClusterDecision,
+)  # fmt: skip
 # Keys of link.toml without a flag of their name.
 TOML = {
     "a": "The first file: a path, seen from the folder of this link.toml.",

@@ -72,6 +72,9 @@ _PUBLIC = {
     "splink_labels": "exchange.splink_tables",
     "splink_predictions": "exchange.splink_tables",
     "link": "linking.link",
+    "dedupe": "linking.dedupe",
+    "ClusterLoss": "linkage.clustering",
+    "ClusterSizes": "linkage.partitions",
     "suggest": "suggesting.suggestion",
     "open_run": "runs.opening",
     "relink": "linking.updating",
@@ -79,6 +82,7 @@ _PUBLIC = {
     "evaluate": "runs.evaluation",
     "plots": "plots",
     "simulate": "simulation.files",
+    "simulate_duplicates": "simulation.duplicates",
     "write_simulation": "simulation.files",
 }
 
@@ -123,11 +127,14 @@ if TYPE_CHECKING:
         splink_predictions,
     )
     from bayeslink.judging.labels import export_labels, read_labels
+    from bayeslink.linkage.clustering import ClusterLoss
     from bayeslink.linkage.decisions import Loss
     from bayeslink.linkage.em import assign_em, fellegi_sunter, fit_em
+    from bayeslink.linkage.partitions import ClusterSizes
     from bayeslink.linkage.penalized import fit_penalized, penalty_path
     from bayeslink.linkage.posthoc import block_curve, posthoc_blocks
     from bayeslink.linkage.priors import Overlap, Penalty
+    from bayeslink.linking.dedupe import dedupe
     from bayeslink.linking.link import link
     from bayeslink.linking.updating import relink, update
     from bayeslink.runs.analyses import coverage, cross_table, expected
@@ -142,6 +149,7 @@ if TYPE_CHECKING:
     from bayeslink.sampling.population import chapman, lincoln_petersen, population_size
     from bayeslink.sampling.sampler import sample
     from bayeslink.sampling.sensitivity import sensitivity
+    from bayeslink.simulation.duplicates import simulate_duplicates
     from bayeslink.simulation.files import simulate, write_simulation
     from bayeslink.suggesting.suggestion import suggest
 

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from bayeslink.sampling.unlisted import ANY
-from tests.contract.test_pair_source import ENGINES, random_problem
+from tests.contract.test_pair_source import ENGINES, one_file, random_problem
+
+__all__ = ["one_file"]  # a fixture
 
 
 def all_pairs(source):
@@ -13,10 +15,10 @@ def all_pairs(source):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_draws_are_uniform_among_the_pairs_at_a_level(engine):
+def test_draws_are_uniform_among_the_pairs_at_a_level(engine, one_file):
     rng, seen = np.random.default_rng(8), 0
     for _ in range(40):
-        source = random_problem(rng).source(engine)
+        source = random_problem(rng, one_file).source(engine)
         pairs = all_pairs(source)
         if not len(pairs):
             continue
@@ -42,11 +44,11 @@ def test_draws_are_uniform_among_the_pairs_at_a_level(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_all_levels_above_the_first_can_be_drawn(engine):
+def test_all_levels_above_the_first_can_be_drawn(engine, one_file):
     """Levels are counted alike where there is no blocking key."""
     rng = np.random.default_rng(9)
     for _ in range(40):
-        problem = random_problem(rng)
+        problem = random_problem(rng, one_file)
         source = problem.source(engine)
         if problem.block:
             continue

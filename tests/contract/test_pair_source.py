@@ -1,4 +1,7 @@
-"""What every PairSource must do, on random small problems, against two plain loops."""
+"""What every PairSource must do, on random small problems, against two plain loops.
+
+Each problem comes as two files, and as one file whose records are compared with each other.
+"""
 
 import pickle
 import tempfile
@@ -58,7 +61,7 @@ BLOCKS = [(), (), ("zone",), ("zone", "code")]
 
 
 def local(problem, threads=2):
-    a, b = (oracles.records(rows, side=name) for name, rows in problem.sides())
+    a, b = problem.records()
     return LocalPairs(a, b, problem.fields, [exact(k) for k in problem.block], workers=threads)
 
 
@@ -67,16 +70,21 @@ def listed(problem, threads=2):
     found = problem.pairs()
     order = np.random.default_rng(len(found)).permutation(len(found))
     a, b = (np.array([p[side] for p in found], np.int32)[order] for side in (0, 1))
+    if problem.one_file:  # each pair once, in either order
+        turned = np.random.default_rng(len(found)).random(len(found)) < 0.5
+        a, b = np.where(turned, b, a), np.where(turned, a, b)
     pairs = Pairs(a, b, levels_of(found, problem.fields)[order])
+    n_files = 1 if problem.one_file else 2
     return ListedPairs(
         problem.fields,
         pairs,
-        tuple([f"{side}{i}" for i in range(len(rows))] for side, rows in problem.sides()),
-        blocks=problem.blocks(),
+        tuple([f"{side}{i}" for i in range(len(rows))] for side, rows in problem.sides())[:n_files],
+        blocks=problem.blocks()[:n_files],
         cells=tuple(
             {f.name: [r[f.columns[0][0]] or None for r in rows] for f in problem.fields}
             for _, rows in problem.sides()
-        ),
+        )[:n_files],
+        one_file=problem.one_file,
     )
 
 
@@ -102,7 +110,7 @@ class Parcel:
 
 def sent(problem, threads=2):
     """The local engine with all of its work sent to others, B in pieces of five records."""
-    a, b = (oracles.records(rows, side=name) for name, rows in problem.sides())
+    a, b = problem.records()
     others = Others(FOLDER.name)
     return LocalPairs(a, b, problem.fields, [exact(k) for k in problem.block], workers=others)
 
@@ -238,6 +246,16 @@ class Problem:
     fields: list
     block: tuple
     names: tuple = ("A", "B")  # begin the ids
+    one_file: bool = False  # the rows of A alone count
+
+    def records(self):
+        a, b = (oracles.records(rows, side=name) for name, rows in self.sides())
+        return a, None if self.one_file else b
+
+    def of_rows(self, expected, rows):
+        """Those of the pairs that are of chosen records."""
+        sides = (0, 1) if self.one_file else (0,)
+        return [pair for pair in expected if any(pair[side] in rows for side in sides)]
 
     def source(self, engine, **how):
         return engine(self, **how)
@@ -260,11 +278,12 @@ class Problem:
 
     def pairs(self):
         """All pairs in scope and their levels, by two loops."""
-        return list(oracles.all_pairs(self.fields, self.rows_a, self.rows_b, self.block))
+        found = oracles.all_pairs(self.fields, self.rows_a, self.rows_b, self.block)
+        return [(a, b, levels) for a, b, levels in found if not self.one_file or a < b]
 
 
-def random_problem(rng):
-    """Two files with duplicates and missing values."""
+def random_problem(rng, one_file=False):
+    """Two files, or one, with duplicates and missing values."""
     gone = rng.choice([0.0, 0.1, 0.5])
     pool = [
         {c: None if rng.random() < gone else rng.choice(v) for c, v in COLUMNS.items()}
@@ -274,7 +293,16 @@ def random_problem(rng):
         [pool[i] for i in rng.integers(0, len(pool), n)] for n in rng.integers(1, 13, 2)
     )
     fields = [FIELDS[i] for i in rng.permutation(len(FIELDS))[: rng.integers(1, len(FIELDS) + 1)]]
-    return Problem(rows_a, rows_b, fields, BLOCKS[rng.integers(len(BLOCKS))])
+    block = BLOCKS[rng.integers(len(BLOCKS))]
+    if one_file:
+        rows_a = [*rows_a, *rows_b]
+        return Problem(rows_a, rows_a, fields, block, ("A", "A"), one_file)
+    return Problem(rows_a, rows_b, fields, block)
+
+
+@pytest.fixture(params=[False, True], ids=["two files", "one file"])
+def one_file(request):
+    return request.param
 
 
 def random_weights(rng, fields):
@@ -326,9 +354,9 @@ def check_search(source, weights, threshold, expected, sums):
     assert listed == [p for p, above in zip(expected, sums > threshold, strict=True) if above]
 
 
-def check_problems(engine, rng, n, searches=5):
+def check_problems(engine, rng, n, one_file, searches=5):
     for _ in range(n):
-        problem = random_problem(rng)
+        problem = random_problem(rng, one_file)
         source, expected = problem.source(engine), problem.pairs()
         check_counts(source, problem.fields, expected)
         for _ in range(searches):
@@ -338,22 +366,22 @@ def check_problems(engine, rng, n, searches=5):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_counts_and_listed_pairs_equal_two_loops(engine, size):
-    check_problems(engine, np.random.default_rng(1), 30 if engine is sent else 150)
+def test_counts_and_listed_pairs_equal_two_loops(engine, size, one_file):
+    check_problems(engine, np.random.default_rng(1), 30 if engine is sent else 150, one_file)
 
 
 @pytest.mark.verify
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("seed", range(2, 12))
-def test_thousands_of_problems_equal_two_loops(engine, size, seed):
-    check_problems(engine, np.random.default_rng(seed), 400)
+def test_thousands_of_problems_equal_two_loops(engine, size, seed, one_file):
+    check_problems(engine, np.random.default_rng(seed), 400, one_file)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_threads_make_no_difference(engine, size):
+def test_threads_make_no_difference(engine, size, one_file):
     rng = np.random.default_rng(3)
     for _ in range(10):
-        problem = random_problem(rng)
+        problem = random_problem(rng, one_file)
         one, two = (problem.source(engine, threads=t) for t in (1, 2))
         weights, threshold = random_weights(rng, problem.fields), float(rng.uniform(-5, 5))
         x, y = (s.pairs_above(weights, threshold) for s in (one, two))
@@ -385,16 +413,16 @@ def check_joint(patterns, expected, which):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_two_way_counts_equal_two_loops(engine, size):
+def test_two_way_counts_equal_two_loops(engine, size, one_file):
     rng = np.random.default_rng(6)
     for _ in range(60):
-        problem = random_problem(rng)
+        problem = random_problem(rng, one_file)
         source, expected = problem.source(engine), problem.pairs()
         k = int(rng.integers(1, len(problem.fields) + 1))
         which = rng.permutation(len(problem.fields))[: min(k, 3)].tolist()
         check_joint(source.pattern_counts(which), expected, which)
         rows = rng.permutation(len(problem.rows_a))[: rng.integers(1, 6)]
-        of_rows = [pair for pair in expected if pair[0] in rows]
+        of_rows = problem.of_rows(expected, rows)
         check_joint(source.pattern_counts(which, rows), of_rows, which)
         check_joint(source.pattern_counts(rows=rows), of_rows, range(len(problem.fields)))
 
@@ -421,29 +449,36 @@ def test_counts_of_a_sample_of_records_add_up_and_come_near(monkeypatch):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_engine_is_a_pair_source(engine):
-    source = random_problem(np.random.default_rng(0)).source(engine)
+def test_an_engine_is_a_pair_source(engine, one_file):
+    source = random_problem(np.random.default_rng(0), one_file).source(engine)
     assert isinstance(source, PairSource)
+    assert source.one_file == one_file
     described = source.describe()
     assert described.engine in ("local", "listed")
-    assert [i["records"] for i in described.inputs] == [source.n_a, source.n_b]
+    sizes = [source.n_a, source.n_b]
+    assert [i["records"] for i in described.inputs] == sizes[: 1 if one_file else 2]
+    assert not one_file or len({*sizes}) == 1
     assert len(described.fields) == len(source.fields)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_pairs_are_found_by_their_ids(engine, size):
+def test_pairs_are_found_by_their_ids(engine, size, one_file):
     rng = np.random.default_rng(8)
     for _ in range(40):
-        problem = random_problem(rng)
+        problem = random_problem(rng, one_file)
         source, expected = problem.source(engine), problem.pairs()
         if not expected:
             continue
         some = [expected[i] for i in rng.integers(0, len(expected), 5)]
-        found = source.find([(f"A{a}", f"B{b}") for a, b, _ in some])
+        x, y = problem.names
+        named = [(f"{x}{a}", f"{y}{b}") for a, b, _ in some]
+        found = source.find([pair[::-1] for pair in named] if one_file else named)
         assert found.levels.tolist() == [list(levels) for *_, levels in some]
-        assert source.ids(0, found.a).to_pylist() == [f"A{a}" for a, *_ in some]
-        assert source.ids(1, found.b).to_pylist() == [f"B{b}" for _, b, _ in some]
+        assert source.ids(0, found.a).to_pylist() == [f"{x}{a}" for a, *_ in some]
+        assert source.ids(1, found.b).to_pylist() == [f"{y}{b}" for _, b, _ in some]
         assert source.levels_of(found.a, found.b).tolist() == found.levels.tolist()
+        if one_file:
+            assert source.levels_of(found.b, found.a).tolist() == found.levels.tolist()
         for side, rows in enumerate((found.a, found.b)):
             cells = source.cells(side, rows.tolist())
             held = problem.sides()[side][1]
@@ -463,6 +498,22 @@ def test_pairs_that_are_not_there_are_refused(engine):
     ):
         with pytest.raises(InputError, match=why):
             source.find(pairs)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_record_with_itself_is_refused(engine):
+    rows = [{"name": "ann"}, {"name": "bob"}]
+    source = Problem(rows, rows, [levenshtein("name")], (), ("A", "A"), True).source(engine)
+    with pytest.raises(InputError, match="a record with itself"):
+        source.find([("A0", "A1"), ("A1", "A1")])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_both_sides_of_one_file_have_the_same_tie_keys(engine):
+    problem = random_problem(np.random.default_rng(9), one_file=True)
+    keys = problem.source(engine).tie_keys
+    assert keys[0].tolist() == keys[1].tolist()
+    assert len(set(keys[0].tolist())) == len(problem.rows_a)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -502,9 +553,23 @@ def test_the_scope_is_what_may_link(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_too_long_a_list_is_refused(engine, monkeypatch):
+def test_the_scope_of_one_file_is_its_pairs(engine):
+    rng = np.random.default_rng(10)
+    for _ in range(30):
+        problem = random_problem(rng, one_file=True)
+        source, blocks = problem.source(engine), problem.blocks()[0]
+        sizes = sorted(int((blocks == k).sum()) for k in {*blocks.tolist()} - {-1})
+        assert sorted(source.scope.sizes_a.tolist()) == sizes
+        assert source.scope.sizes_a.tolist() == source.scope.sizes_b.tolist()
+        assert source.scope.n_pairs == source.n_pairs == len(problem.pairs())
+        assert source.scope.max_links == sum(sizes) - len(sizes)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_too_long_a_list_is_refused(engine, monkeypatch, one_file):
     rows = [{"name": "ann", "zone": "x"} for _ in range(40)]
-    source = Problem(rows, rows, [levenshtein("name")], ()).source(engine)
+    names = ("A", "A") if one_file else ("A", "B")
+    source = Problem(rows, rows, [levenshtein("name")], (), names, one_file).source(engine)
     if engine is listed:
         source._most = 100
     else:
@@ -538,10 +603,10 @@ class Additive:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_reused_candidates_miss_nothing(engine):
+def test_reused_candidates_miss_nothing(engine, one_file):
     rng = np.random.default_rng(5)
     for _ in range(60):
-        problem = random_problem(rng)
+        problem = random_problem(rng, one_file)
         source = problem.source(engine)
         weights, threshold = random_weights(rng, problem.fields), float(rng.uniform(-8, 12))
         weights[np.isneginf(weights)] = -6

@@ -15,12 +15,15 @@ import pytest
 import bayeslink as bl
 from bayeslink.kernels import births, moves, parameters, random, sampling
 from bayeslink.kernels import matchings as listing
+from bayeslink.model.kernel_input import describe_vectors, model_of
 from bayeslink.model.structure import Structure
 from bayeslink.model.weights import Priors
 from bayeslink.pairs.source import Pairs
 from bayeslink.sampling import layout as layouts
 from bayeslink.sampling import sampler
+from bayeslink.sampling.chains import run_chain
 from bayeslink.sampling.layout import Layout
+from bayeslink.sampling.matching import MatchingChain
 from tests.exact.problems import (
     Problem,
     TinyFiles,
@@ -287,13 +290,13 @@ def single_chance(p, state, e):
     probability = np.zeros(n)
     priors = Priors(np.ones(shape), np.ones(shape), p.log_m != 0)
     structure = Structure(priors, np.full(shape, n))
-    vectors = layouts.describe_vectors(structure, np.vstack([0 * p.levels[:1], p.levels]))
+    vectors = describe_vectors(structure, np.vstack([0 * p.levels[:1], p.levels]))
     pattern, n_patterns = p.pattern[order] + np.int32(1), len(vectors.levels)
     graph = sampling.Graph(
         pattern, n, no_rows, none, none, none, no_rows, no_rows, none, none
     )  # fmt: skip
     nothing = Pairs(none, none, np.zeros((0, shape[0]), np.uint8))
-    model = layouts._model(structure, (nothing, nothing, nothing))
+    model = model_of(structure, (nothing, nothing, nothing))
     draw = np.zeros(1, np.int64), np.zeros(1), np.zeros((1, *shape)), np.zeros((1, *shape))
     rest = np.zeros((shape[0], 1)), np.zeros(shape[0]), np.zeros(shape)
     sampling.run_sweeps(
@@ -387,11 +390,13 @@ def test_sweeps_do_what_the_plain_version_does(prior, monkeypatch):
         layout = Layout.of(blocks, restricted=True)
         table = sampler._prior_table(blocks, layout, files.prior, restricted=True)
         linked = sampler._start(blocks, layout, chain, seed)
-        this = sampler._Chain(blocks, layout, None, table, linked, chain, seed, n_draws)
-        draws = this.run(tune, n_draws, 1, lambda done: None)
+        place = (linked, chain, seed, tune, n_draws, 1)
+        this = MatchingChain(blocks, layout, None, table, *place)
+        start = this.state.log_m.copy(), this.state.log_u.copy()
+        draws = run_chain(this, tune, n_draws)
         seen = {kind: n + layout.kinds[kind] for kind, n in seen.items()}
 
-        log_m, log_u, *_ = sampler._parameters(blocks, layout, linked)
+        log_m, log_u = start
         p, *kinds = plain_view(blocks, layout, table.log_prior, log_m, log_u)
         state = frozenset(np.flatnonzero(linked).tolist())
         (alpha_m, alpha_u), used = files.alphas, files.alphas[0] > 0

@@ -8,7 +8,6 @@ import bayeslink as bl
 from bayeslink.comparing.fields import exact
 from bayeslink.engines.local import LocalPairs
 from bayeslink.engines.spark import cluster
-from tests import oracles
 from tests.contract import test_pair_source as contract
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*pandas:FutureWarning")
@@ -62,7 +61,7 @@ def test_frames_of_any_partitions_link_as_tables_do(
 
 def sent_by_spark(spark):
     def engine(problem, threads=2):
-        a, b = (oracles.records(rows, side=name) for name, rows in problem.sides())
+        a, b = problem.records()
         keys = [exact(k) for k in problem.block]
         workers = cluster.Cluster(spark, threads=threads, records=4)
         return LocalPairs(a, b, problem.fields, keys, workers=workers, engine="spark")
@@ -71,10 +70,36 @@ def sent_by_spark(spark):
 
 
 @pytest.mark.short
-def test_counts_and_listed_pairs_equal_two_loops(spark, everything_sent):
-    contract.check_problems(sent_by_spark(spark), np.random.default_rng(21), 4, searches=2)
+@pytest.mark.parametrize("one_file", [False, True])
+def test_counts_and_listed_pairs_equal_two_loops(spark, everything_sent, one_file):
+    rng = np.random.default_rng(21)
+    contract.check_problems(sent_by_spark(spark), rng, 4, one_file, searches=2)
+
+
+def test_one_file_with_itself_is_compared_as_here(spark, everything_sent, monkeypatch):
+    monkeypatch.setattr(cluster, "RECORDS", 100)
+    table = bl.simulate_duplicates(300, seed=2).a
+    here = bl.compare(table, fields=FIELDS)
+    there = bl.compare(spark.createDataFrame(table), fields=FIELDS, engine=spark)
+    assert there.one_file
+    assert there.describe().engine == "spark"
+    assert there.level_counts().counts.tolist() == here.level_counts().counts.tolist()
+    p, q = here.pattern_counts(), there.pattern_counts()
+    assert p.levels.tobytes() == q.levels.tobytes()
+    assert p.counts.tobytes() == q.counts.tobytes()
+    width = max(f.n_levels for f in here.fields) + 1
+    weights = np.tile(np.arange(width) - 2.0, (len(FIELDS), 1))
+    x, y = (source.pairs_above(weights, 2.0) for source in (here, there))
+    assert len(x) > 50
+    for part in ("a", "b", "levels"):
+        assert getattr(x, part).tobytes() == getattr(y, part).tobytes()
+    luck = np.random.default_rng(1).random((50, 3))
+    for found, other in zip(here.draw_pairs(0, 4, luck), there.draw_pairs(0, 4, luck), strict=True):
+        assert found.tobytes() == other.tobytes()
 
 
 @pytest.mark.verify
 def test_many_problems_equal_two_loops(spark, everything_sent):
-    contract.check_problems(sent_by_spark(spark), np.random.default_rng(22), 60, searches=3)
+    for one_file in (False, True):
+        rng = np.random.default_rng(22)
+        contract.check_problems(sent_by_spark(spark), rng, 30, one_file, searches=3)

@@ -41,7 +41,7 @@ def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -
     require_run(run, truth=truth)
     with showing_progress() as progress:
         from bayeslink.runs.audit import evaluate_sample
-        from bayeslink.runs.evaluation import evaluate as compare_links
+        from bayeslink.runs.evaluation import evaluate_links as compare_links
         from bayeslink.runs.opening import open_run
 
         progress("comparing links with the truth")

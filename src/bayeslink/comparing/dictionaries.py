@@ -85,7 +85,7 @@ class Dictionary:
 
     field: Field
     a: Codes
-    b: Codes
+    b: Codes  # in one file the same as `a`
     table: LevelTable
     open: int = 1  # value pairs that are not in the table are at one of the levels 1 … open
 
@@ -101,10 +101,11 @@ def build_dictionary(
     memory: Memory | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> Dictionary:
-    """Distinct values of `field` in both files and their level table."""
+    """Distinct values of `field` in both files, or in one given as both, and their level table."""
     if field.kind == "date":
         field = _with_orders(field, a, b)
-    codes_a, codes_b = encode(field, a, 0), encode(field, b, 1)
+    codes_a = encode(field, a, 0)
+    codes_b = codes_a if a is b else encode(field, b, 1)
     field = settled(field, codes_a, codes_b)
     make = partial(_affordable_table, field, codes_a.values, codes_b.values, threads, memory)
     table, open_levels = make() if checkpoints is None else _remembered(field, checkpoints, make)
@@ -147,12 +148,15 @@ def _pairs_at_levels(
     pairs = np.zeros(field.n_levels + 1)
     if len(table.levels) < _COMPILED:
         for rows, part in _entries(table, size):
-            times = counts_a[rows] * counts_b[table.indices[part]].astype(float)
+            columns = table.indices[part]
+            times = counts_a[rows] * counts_b[columns].astype(float)
+            if a is b:  # pairs of two different records, each once
+                times = (times - np.where(rows == columns, counts_a[rows], 0)) / 2
             pairs += np.bincount(table.levels[part], times, minlength=len(pairs))
         return pairs
     from bayeslink.kernels.pair_counts import pairs_of_values
 
-    known = 0, 0, table.indptr, table.indices, table.levels, counts_a, counts_b
+    known = 0, 0, table.indptr, table.indices, table.levels, counts_a, counts_b, a is b
     for first, last in slices(len(a.values)):
         pairs += pairs_of_values(field.n_levels, first, last, *known).sum(0)
     return pairs
@@ -170,7 +174,8 @@ def _entries(table: LevelTable, size: int) -> Iterator[tuple[NDArray[np.int64], 
 
 def _with_orders(field: Field, a: Records, b: Records) -> Field:
     """A date field that knows in which order each file has day, month and year."""
-    sides = [_cell_counts(field, records, side) for side, records in enumerate((a, b))]
+    sides = [_cell_counts(field, a, 0)]
+    sides.append(sides[0] if a is b else _cell_counts(field, b, 1))
     given = zip(field.columns, field.options["formats"], strict=True)
     formats = ["%Y-%m-%d" if len(columns) == 3 else form for columns, form in given]
     orders, told = tell_orders(sides, formats, field.options["valid"])

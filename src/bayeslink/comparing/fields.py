@@ -256,7 +256,8 @@ def custom(
     """Any function of two values, which returns the level: 1 (worst) to `levels` (best).
 
     It is called once for each pair of distinct values, never for a missing one. Values reach
-    it as they are unless `normalise` is given. Other parameters as for `exact`.
+    it as they are unless `normalise` is given. Within one file what it returns for the smaller
+    value, in sorted order, and the larger counts. Other parameters as for `exact`.
     """
     levels = plain(levels)
     if not isinstance(levels, int) or not 2 <= levels <= 250:

@@ -131,9 +131,10 @@ def _by_chance(
 ) -> tuple[float, ...]:
     """0, and those of the `nice` numbers at which pairs within them are evenly rarer."""
     sides = []
-    for side in (a, b):
-        values = value_array(field, _drawn(side).tolist() if side is a else side.values)
+    for own in (_drawn(a).tolist(), b.values):
+        values = value_array(field, own)
         sides.append(values[:, 2] if values.ndim == 2 else values)
+    itself = 1.0 if a is b else 0.0  # in one file
     if not len(sides[0]) or not len(sides[1]):
         return (0.0,)
     order = np.argsort(sides[1], kind="stable")
@@ -142,7 +143,7 @@ def _by_chance(
     def within(cut: float) -> float:
         low, high = window(sides[0], cut)
         ends = (np.searchsorted(keys, low, "left"), np.searchsorted(keys, high, "right"))
-        return float((below[ends[1]] - below[ends[0]]).mean())
+        return float((below[ends[1]] - below[ends[0]]).mean()) - itself
 
     at = np.array([within(cut) for cut in nice])
     first, last = max(_STEP * within(0), 0.1), _WIDEST * below[-1]
@@ -215,7 +216,7 @@ def with_bands(field: Field, a: Codes, b: Codes) -> Field:
         return field
     n_a, n_b = np.array(shared, np.float64).T
     share = (n_a + n_b) / (a.counts[:-1].sum() + b.counts[:-1].sum())
-    pairs, bands, upper = n_a * n_b, [], np.inf
+    pairs, bands, upper = n_a * (n_b - 1) / 2 if a is b else n_a * n_b, [], np.inf
     for k in range(_BANDS):
         band = float(f"{share.max() / _RARER ** (k + 1):.2g}")
         enough = (pairs[(share > band) & (share <= upper)].sum(), pairs[share <= band].sum())

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from bayeslink.comparing.comparisons import (
     EARTH_KM,
@@ -87,6 +88,9 @@ def level_table(
     Memory: the table (5 bytes an entry), as much again while it is put together, both in files
     beyond the budget, and for each thread some 300 MB at most. A table of more than `MAX_ENTRIES`
     is refused.
+
+    Where x is y, the values of one file, two of them have one level, that of the smaller with the
+    larger, whatever a comparison makes of their order.
     """
     if means_equal(field):
         return equality_table(x, y)
@@ -112,7 +116,8 @@ def level_table(
     indices, levels = (memory.empty(indptr[-1], kind) for kind in (np.int32, np.uint8))
     while parts:
         put_rows(indptr, *parts.pop(), indices, levels)
-    return LevelTable(indptr, indices, levels)
+    table = LevelTable(indptr, indices, levels)
+    return mirrored(table, memory) if x is y and hangs_on_order(field) else table
 
 
 def each_piece(
@@ -159,6 +164,22 @@ def _too_large(field: Field, n_a: int, n_b: int) -> TableTooLargeError:
         f"{MAX_ENTRIES:,} value pairs above the worst level, the most that are kept. Use stricter "
         "cuts, or a comparison that fewer values pass, such as exact or, for several words, tokens."
     )
+
+
+def hangs_on_order(field: Field) -> bool:
+    """Whether the level of two values may differ from that of the same in the other order."""
+    return field.kind in ("custom", "jaro_winkler")
+
+
+def mirrored(table: LevelTable, memory: Memory) -> LevelTable:
+    """The part of a square table on and above its diagonal, and the same below."""
+    n = len(table.indptr) - 1
+    whole = sparse.csr_array((table.levels, table.indices, table.indptr), (n, n))
+    upper = sparse.triu(whole, format="csr")
+    both = (upper + sparse.triu(upper, 1, format="csr").T).tocsr()
+    both.sort_indices()
+    indices, levels = both.indices.astype(np.int32), both.data.astype(np.uint8)
+    return LevelTable(both.indptr.astype(np.int64), memory.keep(indices), memory.keep(levels))
 
 
 def means_equal(field: Field) -> bool:
@@ -232,7 +253,9 @@ def _matrix_plan(field: Field, x: Sequence[Any], y: Sequence[Any]) -> _Plan:
         )
 
     def hits(first: int, last: int, limit: int) -> Hits:
-        return _matrix_hits(field, x[first:last], y, len(x) * len(y))
+        left_of = first if field.kind == "custom" and x is y else 0  # what is `mirrored` later
+        rows, columns, levels = _matrix_hits(field, x[first:last], y[left_of:], len(x) * len(y))
+        return rows, columns + left_of, levels
 
     edges = _steps(len(x), max(1, _CELLS // len(y)))
     return _Plan(np.arange(len(x), dtype=np.int32), edges, hits)

@@ -20,7 +20,7 @@ _TEXTS = (pa.string(), pa.large_string(), pa.string_view())
 def id_pairs(source: Any, role: str) -> pa.Table:
     """Read pairs of any kind into two columns of text."""
     table = _table(source, role) if hasattr(source, "__arrow_c_stream__") else _rows(source, role)
-    pairs = pa.table({side: _ids(table[side], f"{role}.{side}") for side in SIDES})
+    pairs = pa.table({side: id_text(table[side], f"{role}.{side}") for side in SIDES})
     if role in ("links", "known_links") and "decision" in table.column_names:
         pairs = pairs.filter(pc.equal(_text(table["decision"]), "link"))
     return pairs
@@ -81,7 +81,7 @@ def _id_list(ids: list[Any], role: str) -> pa.Array:
     return pa.array(list(map(str, ids)), TEXT)
 
 
-def _ids(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+def id_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     """Cast ids to text; only types for which that is exact."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     exact = pa.types.is_integer(kind) or pa.types.is_null(kind) or kind in _TEXTS

@@ -94,6 +94,9 @@ class Tables:
         First row and first slot of each field, and the end.
     from_b, to_b
         The records of B in scope of each record of A.
+    one_file
+        A and B are the same records in the same order. The pairs are those of two different ones,
+        each once.
     """
 
     def __init__(
@@ -102,11 +105,13 @@ class Tables:
         block_a: Ints,
         block_b: Ints,
         memory: Memory | None = None,
+        one_file: bool = False,
     ) -> None:
+        self.one_file = one_file
         n_blocks = int(max(block_a.max(initial=-1), block_b.max(initial=-1))) + 1
         self.order_a, self.start_a = _sorted_by_block(block_a, n_blocks)
         self.order_b, self.start_b = _sorted_by_block(block_b, n_blocks)
-        self.scope = Scope(np.diff(self.start_a), np.diff(self.start_b))
+        self.scope = Scope(np.diff(self.start_a), np.diff(self.start_b), one_file=one_file)
         self.block_a = np.repeat(np.arange(n_blocks), self.scope.sizes_a)
         self.block_b = np.repeat(np.arange(n_blocks), self.scope.sizes_b)
         self.from_b, self.to_b = self.start_b[self.block_a], self.start_b[self.block_a + 1]
@@ -141,6 +146,23 @@ class Tables:
     @property
     def n_fields(self) -> int:
         return self.codes_a.shape[1]
+
+    @property
+    def pairs_from(self) -> Ints:
+        """From here up to `to_b` are the pairs that are counted as those of a record of A."""
+        return np.arange(1, len(self.from_b) + 1) if self.one_file else self.from_b
+
+    def rows(self, a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Rows in their files of pairs of records, the lower first in one file."""
+        rows = self.order_a[a], self.order_b[b]
+        return (np.minimum(*rows), np.maximum(*rows)) if self.one_file else rows
+
+    def own(self, field: int, first: int = 0) -> tuple[bool, int, int]:
+        """What the kernels need to visit each pair of one file once, in a join on a field.
+
+        `first` is the first record of the piece of B.
+        """
+        return self.one_file, 0 if field == EVERY_PAIR else int(self.first_row[field]), first
 
     @property
     def csr(self) -> tuple[NDArray[Any], ...]:
@@ -202,6 +224,10 @@ class Tables:
         """
         small = self.to_b - self.from_b < _SCANNED * self.neighbours.sum()
         a = missing_classes(np.column_stack([self.missing_a, small]))
+        if self.one_file:  # a pair has one union, whichever record is met first
+            n = self._by_block(a, self.block_a)
+            with_itself = np.diag(np.bincount(a.of, minlength=len(a.states)))
+            return a, a, join_classes(a, a, ((n @ n.T).toarray() - with_itself) / 2)
         b = missing_classes(np.column_stack([self.missing_b, np.zeros(len(self.codes_b), bool)]))
         n_pairs = self._by_block(a, self.block_a) @ self._by_block(b, self.block_b).T
         return a, b, join_classes(a, b, n_pairs.toarray())

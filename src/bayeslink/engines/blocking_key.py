@@ -17,6 +17,7 @@ def block_keys(a: Records, b: Records, block: Sequence[Field]) -> tuple[Ints, In
 
     Each part is an `exact` field, so that keys are normalised as fields are. Blocks are numbered
     anew after each part: there are never more numbers than records, whatever the parts' values.
+    One file, given as both, has one array of them.
     """
     keys = np.zeros(len(a) + len(b), np.int64)
     for part in block:
@@ -24,12 +25,14 @@ def block_keys(a: Records, b: Records, block: Sequence[Field]) -> tuple[Ints, In
         there = (keys >= 0) & (codes >= 0)
         _, keys[there] = np.unique(keys[there] * n_values + codes[there], return_inverse=True)
         keys[~there] = -1
-    return keys[: len(a)], keys[len(a) :]
+    of_a = keys[: len(a)]
+    return of_a, of_a if a is b else keys[len(a) :]
 
 
 def _numbered_values(part: Field, a: Records, b: Records) -> tuple[Ints, int]:
     """Number of each record's value in either file, −1 if missing, and the number of values."""
-    sides = encode(part, a, 0), encode(part, b, 1)
+    of_a = encode(part, a, 0)
+    sides = of_a, of_a if a is b else encode(part, b, 1)
     values = sorted({*sides[0].values, *sides[1].values})
     number = {value: i for i, value in enumerate(values)}
     codes = [np.array([*(number[v] for v in s.values), -1], np.int64)[s.codes] for s in sides]

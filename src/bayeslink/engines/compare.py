@@ -1,4 +1,4 @@
-"""Two files or tables in, a PairSource out."""
+"""One or two files or tables in, a PairSource out."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Progress = Callable[[str], None]
 
 def compare(
     a: Any,
-    b: Any,
-    fields: Sequence[Field],
+    b: Any = None,
+    fields: Sequence[Field] | None = None,
     *,
     id: Ids = "id",
     block: Sequence[Sides] = (),
@@ -40,6 +40,8 @@ def compare(
     engine: Any = None,
 ) -> PairSource:
     """Compare all pairs of two files, or all pairs that share a blocking key.
+
+    Without `b`, the pairs are those of two different records of `a`, each once.
 
     Parameters
     ----------
@@ -69,27 +71,36 @@ def compare(
         `a` and `b` may be tables of its catalogue or addresses of Parquet folders. Spark
         DataFrames bring their own. This machine unless given.
     """
+    if fields is None:
+        raise SettingsError(
+            "compare needs fields: bl.compare(a, b, fields) for two files, and "
+            "bl.compare(a, fields=fields) for the pairs of one file with itself."
+        )
     fields, keys = _checked_fields(fields), block_fields(block)
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise SettingsError(f"threads must be a whole number from 1 up, got {threads!r}.")
     options, room = read_options(read, missing), Memory(parse_memory(memory))
     ids = (id, id) if id is None or isinstance(id, str) else tuple(id)
+    sources = ((a, "A"),) if b is None else ((a, "A"), (b, "B"))
+    if b is None:
+        _refuse_two_sides(ids, options, [*fields, *keys])
     records: list[Records] = []
     cluster = cluster_for(engine, (a, b), progress, threads)
-    for side, (source, name) in enumerate(((a, "A"), (b, "B"))):
-        progress(f"reading {name}")
+    for side, (source, name) in enumerate(sources):
+        progress(f"reading {name}" if b is not None else "reading the file")
         columns = list(dict.fromkeys(c for f in (*fields, *keys) for c in f.columns[side]))
         how: dict[str, Any] = {"id": ids[side], "columns": columns, "options": options[side]}
         found = None if cluster is None else read_there(cluster, source, side=name, **how)
         records.append(found or read_records(source, side=name, memory=room.budget, **how))
         codes = 2 * 4 * len(columns) * len(records[side])
         room.take("the records read so far", records[side].nbytes + codes)
-    refuse_same_records(records, options)
-    _refuse_shared_quarantine(records, options)
+    if b is not None:
+        refuse_same_records(records, options)
+        _refuse_shared_quarantine(records, options)
     refuse_long_texts(records, fields)
     progress(f"comparing values. {room}")
     if checkpoints is not None:
-        checkpoints.bind({f"input {s}": str(r.sha256) for s, r in zip("AB", records, strict=True)})
+        checkpoints.bind({f"input {s}": str(r.sha256) for s, r in zip("AB", records, strict=False)})
     workers, does = (threads, "local") if cluster is None else (cluster, "spark")
     how = {"block": block, "swapped_names": swapped_names, "workers": workers}
     return compare_records(records, fields, **how, memory=room, checkpoints=checkpoints, does=does)
@@ -106,10 +117,32 @@ def compare_records(
     checkpoints: Checkpoints | None = None,
     does: str = "local",
 ) -> PairSource:
-    """The same of records that were read before."""
+    """The same of records that were read before, of two files or of one."""
     keys = block_fields(block)
-    pairs = LocalPairs(records[0], records[1], fields, keys, workers, memory, checkpoints, does)
+    other = records[1] if len(records) > 1 else None
+    pairs = LocalPairs(records[0], other, fields, keys, workers, memory, checkpoints, does)
     return with_swapped_names(pairs) if swapped_names else pairs
+
+
+def compare_one(a: Any, fields: Sequence[Field], **options: Any) -> PairSource:
+    """Compare all pairs of two different records of one file: `compare` without `b`."""
+    return compare(a, None, fields, **options)
+
+
+def _refuse_two_sides(
+    ids: tuple[str | None, ...], options: tuple[ReadOptions, ReadOptions], fields: Sequence[Field]
+) -> None:
+    """Refuse what is said of A and B apart where there is one file."""
+    two = [f"field {f.name!r}" for f in fields if f.columns[0] != f.columns[1]]
+    two += [
+        f"field {f.name!r} (format)" for f in fields if len({*f.options.get("formats", ())}) > 1
+    ]
+    two += ["id"] * (len({*ids}) > 1) + ["read"] * (options[0] != options[1])
+    if two:
+        raise SettingsError(
+            f"{', '.join(two)}: two are given, and there is one file. Its records are compared "
+            "with each other, so name each column, the id and the way to read once."
+        )
 
 
 def _checked_fields(fields: Sequence[Field]) -> list[Field]:

@@ -21,7 +21,8 @@ def copies(dictionaries: Sequence[Dictionary], block: tuple[Ints, Ints]) -> tupl
     them by chance. Records that only say "female, 34" are different people.
     """
     found = []
-    for side in (0, 1):
+    one_file = block[0] is block[1]
+    for side in (0,) if one_file else (0, 1):
         own = [(d.a, d.b)[side] for d in dictionaries]
         digest = mix64(block[side].astype(np.uint64))  # of the values: 64 bits tell all apart
         chance = np.full(len(digest), float(len(digest)))
@@ -32,4 +33,4 @@ def copies(dictionaries: Sequence[Dictionary], block: tuple[Ints, Ints]) -> tupl
             chance *= share[codes.codes]
         _, first, group = np.unique(digest, return_index=True, return_inverse=True)
         found.append(np.where(chance < _BY_CHANCE, first[group], np.arange(len(group))))
-    return found[0], found[1]
+    return found[0], found[-1]

@@ -1,7 +1,8 @@
 """Pairs drawn at random: uniformly among those at a level of a field, or among all in scope.
 
 Values of A and of B at that level are drawn in proportion to the pairs of records that hold them,
-then a record of each. Records are drawn by their tie keys, so that row order does not matter.
+then a record of each. Records are drawn by their tie keys, so that row order does not matter. In
+one file the second value is not below the first, and the second record of one value is another.
 """
 
 from __future__ import annotations
@@ -55,25 +56,32 @@ class Joins:
         target = (luck[:, 0] * total[-1]).astype(np.int64)
         x = np.searchsorted(total, target, side="right")
         y = value_passing(x, target - np.append(0, total)[x], level, *self._table(field))
-        rows = []
-        for side, (values, share) in enumerate(((x, luck[:, 1]), (y, luck[:, 2]))):
-            records, start = self._records(field)[side]
-            n = start[values + 1] - start[values]
-            rows.append(records[start[values] + (share * n).astype(np.int64)])
+        (records_a, start_a), (records_b, start_b) = self._records(field)
+        n_a, n_b = start_a[x + 1] - start_a[x], start_b[y + 1] - start_b[y]
+        a, b = self._places(n_a, n_b, luck, x == y)
+        rows = self._in_order(records_a[start_a[x] + a], records_b[start_b[y] + b])
         inside = self._block_of[0][rows[0]] == self._block_of[1][rows[1]]
         inside &= self._block_of[0][rows[0]] >= 0
         return np.where(inside, rows[0], -1), np.where(inside, rows[1], -1)
 
+    def _places(self, n_a: Ints, n_b: Ints, luck: Floats, together: Any) -> tuple[Ints, Ints]:
+        """A place among n_a and one among n_b; in one file another one, where both are together."""
+        skips = together & self._tables.one_file
+        a = (luck[:, 1] * n_a).astype(np.int64)
+        b = (luck[:, 2] * (n_b - skips)).astype(np.int64)
+        return a, b + (skips & (b >= a))
+
+    def _in_order(self, a: Rows, b: Rows) -> tuple[Rows, Rows]:
+        return (np.minimum(a, b), np.maximum(a, b)) if self._tables.one_file else (a, b)
+
     def _draw_any(self, luck: Floats) -> tuple[Rows, Rows]:
-        sizes = self._tables.scope.sizes_a, self._tables.scope.sizes_b
-        total = np.cumsum(sizes[0] * sizes[1])
+        t, one_file = self._tables, self._tables.one_file
+        sizes_a, sizes_b = t.scope.sizes_a, t.scope.sizes_b
+        total = np.cumsum(sizes_a * (sizes_a - 1) // 2 if one_file else sizes_a * sizes_b)
         block = np.searchsorted(total, (luck[:, 0] * total[-1]).astype(np.int64), side="right")
-        rows = []
-        for side in (0, 1):
-            start = np.concatenate([[0], np.cumsum(sizes[side])])
-            at = start[block] + (luck[:, 1 + side] * sizes[side][block]).astype(np.int64)
-            rows.append(self._by_block[side][at])
-        return rows[0], rows[1]
+        a, b = self._places(sizes_a[block], sizes_b[block], luck, True)
+        by_block = self._by_block
+        return self._in_order(by_block[0][t.start_a[block] + a], by_block[1][t.start_b[block] + b])
 
     @cached_property
     def _by_block(self) -> list[Rows]:
@@ -106,13 +114,15 @@ class Joins:
         """The field's part of the level table, and how many records hold each value."""
         t = self._tables
         times = (np.diff(start) for _, start in self._records(field))
-        return int(t.first_row[field]), int(t.base[field]), t.indptr, t.slots, t.levels, *times
+        at = int(t.first_row[field]), int(t.base[field])
+        return *at, t.indptr, t.slots, t.levels, *times, t.one_file
 
     def _records(self, field: int) -> list[tuple[Rows, Ints]]:
         """Records of A and of B by value, and where each value's begin."""
         if field not in self._values:
             d = self._dictionaries[field]
-            self._values[field] = [self._sorted(side, c) for side, c in enumerate((d.a, d.b))]
+            a = self._sorted(0, d.a)
+            self._values[field] = [a, a if self._tables.one_file else self._sorted(1, d.b)]
         return self._values[field]
 
     def _sorted(self, side: int, codes: Codes) -> tuple[Rows, Ints]:

@@ -16,6 +16,16 @@ from bayeslink.pairs.source import Ints
 Rows = NDArray[np.int32]
 
 
+def ordered(a: Rows, b: Rows) -> tuple[Rows, Rows]:
+    """Pairs of one file, the lower row first; a record with itself is refused."""
+    if (a == b).any():
+        raise InputError(
+            f"{(a == b).sum():,} of the pairs named are a record with itself. Within a file a pair "
+            "is two different records; drop these."
+        )
+    return np.minimum(a, b), np.maximum(a, b)
+
+
 def rows_named(
     ids: Any,
     rows_of: Sequence[Callable[[pa.ChunkedArray], pa.Array]],

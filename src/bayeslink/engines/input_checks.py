@@ -30,15 +30,15 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 def input_warnings(
     dictionaries: Sequence[Dictionary],
-    records: tuple[Records, Records],
+    records: tuple[Records, ...],
     level_counts: NDArray[np.int64],
 ) -> Iterator[str]:
-    """Everything that is odd about the files."""
+    """Everything that is odd about the files, or about one file."""
     for d in dictionaries:
         yield from _missing_codes(d.field, records)
     for d, counts in zip(dictionaries, level_counts, strict=True):
         yield from _agreement(d.field, counts)
-    for side in (0, 1):
+    for side in range(len(records) if len(records) > 1 else 0):  # in one file, that is looked for
         codes = [_codes(d, side) for d in dictionaries]
         yield from _twice(codes, "AB"[side], len(records[side]))
 
@@ -59,15 +59,17 @@ def _spellings() -> pa.Array:
 _KNOWN = _spellings()
 
 
-def _missing_codes(field: Field, records: tuple[Records, Records]) -> Iterator[str]:
+def _missing_codes(field: Field, records: tuple[Records, ...]) -> Iterator[str]:
     """Known codes that are frequent in both files, and so agree with themselves."""
-    found = [_codes_in(field, records[side], side) for side in (0, 1)]
+    found = [_codes_in(field, own, side) for side, own in enumerate(records)]
     for word in found[0]:
-        if word in found[1]:
-            n_a, n_b = found[0][word], found[1][word]
+        if word in found[-1]:
+            where = f"{found[0][word]:,} records"
+            if len(found) > 1:
+                where += f" of A and {found[1][word]:,} of B"
             yield (
-                f"field {field.name!r}: {word!r} stands in {n_a:,} records of A and {n_b:,} of B, "
-                f"and agrees with itself as if it were a value. If it means missing, say so: "
+                f"field {field.name!r}: {word!r} stands in {where}, and agrees with itself "
+                "as if it were a value. If it means missing, say so: "
                 f"--missing {word!r} (missing=)."
             )
 

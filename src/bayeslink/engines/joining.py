@@ -174,6 +174,7 @@ def _run_piece(
     plan = (
         join.field, join.checks, join.n_looks, unions.of, wanted, join.room, join.best, join.upper,
     )  # fmt: skip
+    own = tables.own(join.field, piece.first)
     counted = np.zeros(MAX_PIECES, np.int64)
     rooms: list[Any] = []  # that no thread is in just now
 
@@ -183,7 +184,7 @@ def _run_piece(
         file_a, file_b = (codes_a, class_a.of, *piece.within(from_b, to_b)), piece.laid(join.field)
         room = rooms.pop() if rooms else kernels.room_of(file_b, csr[-1][-1], len(join.seconds))
         a, b, levels, visited = kernels.join(
-            order, first, last, file_a, file_b, csr, plan, second,
+            order, first, last, own, file_a, file_b, csr, plan, second,
             weights, threshold, counted, number, limit, room,
         )  # fmt: skip
         rooms.append(room)
@@ -191,7 +192,8 @@ def _run_piece(
 
     def use(found: tuple[Found, int]) -> tuple[Found, int]:
         (a, b, levels), visited = found
-        return settle((tables.order_a[a], tables.order_b[b + piece.first], levels)), visited
+        rows_a, rows_b = tables.rows(a, b + piece.first)
+        return settle((rows_a, rows_b, levels)), visited
 
     share = len(piece.codes) / max(1, len(tables.codes_b))
     cost = share * join.expected + float(len(order) * tables.neighbours[join.looks].sum())

@@ -20,7 +20,7 @@ def refuse_long_texts(records: Sequence[Records], fields: Sequence[Field]) -> No
     for field in fields:
         if field.kind not in _BY_LETTERS:
             continue
-        for side, names in zip((0, 1), field.columns, strict=True):
+        for side, names in zip(range(len(records)), field.columns, strict=False):
             for name in names:
                 longest = pc.max(pc.utf8_length(texts_of(records[side].columns[name]))).as_py() or 0
                 if longest > LONGEST:

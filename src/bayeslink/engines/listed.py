@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from bayeslink.comparing.fields import Field
 from bayeslink.data.id_pairs import TEXT
 from bayeslink.distinct import distinct
-from bayeslink.engines.finding import rows_named
-from bayeslink.engines.tie_keys import hash_texts, salted
+from bayeslink.engines.finding import ordered, rows_named
+from bayeslink.engines.tie_keys import hash_texts, ranked, salted
 from bayeslink.errors import InputError, TooManyPairsError
 from bayeslink.pairs.base import Held
+from bayeslink.pairs.hashing import mix64
 from bayeslink.pairs.source import (
     Description,
     Floats,
@@ -63,6 +64,9 @@ class ListedPairs(Held):
         Pairs that a search may list.
     only
         Only these pairs are in scope, as where another tool has chosen them.
+    one_file
+        The pairs are those of one file with itself: `ids`, `blocks` and `cells` are of that file
+        alone, and each pair is there once, in either order.
     """
 
     names: tuple[str, str] = ("a", "b")  # of the two data sets, where the pairs came from
@@ -72,34 +76,42 @@ class ListedPairs(Held):
         self,
         fields: Sequence[Field],
         pairs: Pairs,
-        ids: tuple[Any, Any],
+        ids: Sequence[Any],
         *,
-        blocks: tuple[Ints, Ints] | None = None,
+        blocks: Sequence[Ints] | None = None,
         cells: tuple[Mapping[str, Sequence[str | None]], ...] | None = None,
         kind: str = "arrow",
         id_types: tuple[str | None, str | None] = (None, None),
         most: int | None = None,
         only: bool = False,
+        one_file: bool = False,
     ) -> None:
+        self.one_file = one_file
         self.fields: Sequence[Field] = tuple(fields)
         self.kind, self.id_types = kind, id_types
         self.workers, self.memory = 1, None
-        self._ids = pa.array(ids[0], TEXT), pa.array(ids[1], TEXT)
+        self._ids = pa.array(ids[0], TEXT), pa.array(ids[-1], TEXT)
         if blocks is None:
             blocks = np.zeros(self.n_a, np.int64), np.zeros(self.n_b, np.int64)
-        self._blocks = blocks
+        self._blocks = blocks[0], blocks[-1]
         self._cells, self._most = cells, most
         n_blocks = int(max(block.max(initial=-1) for block in blocks)) + 1
         sizes = [np.bincount(block[block >= 0], minlength=n_blocks) for block in blocks]
-        self.scope = Scope(sizes[0], sizes[1])
+        self.scope = Scope(sizes[0], sizes[-1], one_file=one_file)
         if only and len(pairs):
             self.scope = replace(self.scope, density=len(pairs) / self.scope.n_pairs)
         self._drawn_from: dict[tuple[int, int], Ints] = {}  # by field and level
+        if one_file:
+            pairs = Pairs(*ordered(pairs.a, pairs.b), pairs.levels)
         self._pairs = pairs.take(np.lexsort((pairs.b, pairs.a)))
         self._numbers = self._pairs.numbered(self.n_b)
         self._check()
         self.copies = None  # what the records hold is not known
-        self.tie_keys = salted(*(self._hashes(side) for side in (0, 1)))
+        if one_file:
+            keys = mix64(hash_texts(self._ids[0]))
+            self.tie_keys = keys, keys
+        else:
+            self.tie_keys = salted(*(self._hashes(side) for side in (0, 1)))
 
     def _check(self) -> None:
         rows = self._pairs.a, self._pairs.b
@@ -144,7 +156,10 @@ class ListedPairs(Held):
         which = list(range(len(self.fields)) if fields is None else fields)
         levels = self._pairs.levels[:, which]
         if rows is not None:
-            levels = levels[np.isin(self._pairs.a, rows)]
+            chosen = np.isin(self._pairs.a, rows)
+            if self.one_file:
+                chosen |= np.isin(self._pairs.b, rows)
+            levels = levels[chosen]
         patterns, _, pattern = distinct_vectors(levels)
         return Patterns(patterns, np.bincount(pattern, minlength=len(patterns)))
 
@@ -158,6 +173,8 @@ class ListedPairs(Held):
         return self._pairs.take(keep)
 
     def levels_of(self, a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.uint8]:
+        if self.one_file:
+            a, b = ordered(a, b)
         wanted = a.astype(np.int64) * self.n_b + b
         at = np.minimum(np.searchsorted(self._numbers, wanted), max(0, len(self._pairs) - 1))
         if len(wanted) and not (len(self._pairs) and (self._numbers[at] == wanted).all()):
@@ -184,14 +201,15 @@ class ListedPairs(Held):
     @cached_property
     def _by_key(self) -> Ints:
         """Places of all pairs, in an order that does not depend on that of rows."""
-        keys = self.tie_keys
-        return np.lexsort((keys[1][self._pairs.b], keys[0][self._pairs.a]))
+        return ranked(self._pairs, self.tie_keys, self.one_file)
 
     def find(self, ids: Any) -> Pairs:
         def rows_of(side: pa.Array) -> Any:
             return lambda named: pc.index_in(named, side).combine_chunks()
 
         a, b = rows_named(ids, [rows_of(side) for side in self._ids], LABELS, self._blocks)
+        if self.one_file:
+            a, b = ordered(a, b)
         return Pairs(a, b, self.levels_of(a, b))
 
     # --- what is said of them ------------------------------------------------------------------
@@ -202,7 +220,8 @@ class ListedPairs(Held):
     def cells(self, side: int, rows: Sequence[int]) -> list[dict[str, str | None]]:
         if self._cells is None:
             return [{f.name: None for f in self.fields} for _ in rows]
-        return [{f.name: self._cells[side][f.name][row] for f in self.fields} for row in rows]
+        cells = self._cells[0 if self.one_file else side]
+        return [{f.name: cells[f.name][row] for f in self.fields} for row in rows]
 
     def describe(self) -> Description:
         return Description(
@@ -215,7 +234,7 @@ class ListedPairs(Held):
                     "records": len(ids),
                     "quarantined": 0,
                 }
-                for label, ids in zip(LABELS, self._ids, strict=True)
+                for label, ids in zip(LABELS[: 1 if self.one_file else 2], self._ids, strict=False)
             ),
             fields=tuple(
                 {"distinct": [0, 0], "missing": [0, 0], "invalid": [0, 0]} for _ in self.fields

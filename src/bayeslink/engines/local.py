@@ -21,7 +21,7 @@ from bayeslink.engines.arrays import Tables
 from bayeslink.engines.blocking_key import block_keys
 from bayeslink.engines.copies import copies
 from bayeslink.engines.drawing import Joins
-from bayeslink.engines.finding import rows_named
+from bayeslink.engines.finding import ordered, rows_named
 from bayeslink.engines.input_checks import input_warnings
 from bayeslink.engines.joining import find_above
 from bayeslink.engines.journal import remembered
@@ -47,12 +47,12 @@ from bayeslink.threads import Workers
 
 
 class LocalPairs(HeldHere):
-    """All pairs of two files in scope, on this machine. Made by `compare`."""
+    """All pairs of two files in scope, or of one (b is None), here. Made by `compare`."""
 
     def __init__(
         self,
         a: Records,
-        b: Records,
+        b: Records | None,
         fields: Sequence[Field],
         block: Sequence[Field] = (),
         workers: int | Workers | None = None,
@@ -61,6 +61,8 @@ class LocalPairs(HeldHere):
         engine: str = "local",
     ) -> None:
         self._checkpoints = checkpoints
+        self.one_file = b is None
+        b = a if b is None else b
         self.memory = Memory() if memory is None else memory
         self.records = (a, b)
         self.workers: int | Workers = workers or os.cpu_count() or 1
@@ -76,7 +78,7 @@ class LocalPairs(HeldHere):
         self.id_types = (a.id_type, b.id_type)
         self.kind = next((kind for kind in ("spark", "pandas", "polars") if kind in kinds), "arrow")
         self.block_of = block_keys(a, b, block)
-        self.tables = Tables(self.dictionaries, *self.block_of, self.memory)
+        self.tables = Tables(self.dictionaries, *self.block_of, self.memory, self.one_file)
         self.scope = self.tables.scope
         self.last_plan: SearchPlan | None = None  # of the search done last
         self._patterns: dict[tuple[int, ...], Patterns] = {}  # by fields counted
@@ -204,6 +206,8 @@ class LocalPairs(HeldHere):
             [records.label for records in self.records],
             self.block_of,
         )
+        if self.one_file:
+            a, b = ordered(a, b)
         return Pairs(a, b, self.levels_of(a, b))
 
     def levels_of(self, a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.uint8]:
@@ -243,7 +247,7 @@ class LocalPairs(HeldHere):
                     "records": len(records),
                     "quarantined": records.quarantined,
                 }
-                for records in self.records
+                for records in self._files
             ),
             fields=tuple(
                 {
@@ -268,14 +272,18 @@ class LocalPairs(HeldHere):
     @cached_property
     def _warnings(self) -> tuple[str, ...]:
         counts = self.level_counts().counts
-        odd = input_warnings(self.dictionaries, self.records, counts)
+        odd = input_warnings(self.dictionaries, self._files, counts)
         return (*self._file_warnings(), *odd)
+
+    @property
+    def _files(self) -> tuple[Records, ...]:
+        return self.records[:1] if self.one_file else self.records
 
     def _file_warnings(self) -> Iterator[str]:
         a, b = self.records
-        if a.ids.equals(b.ids) and a.columns == b.columns:
+        if not self.one_file and a.ids.equals(b.ids) and a.columns == b.columns:
             yield "A and B hold the same records: each of them finds itself."
         for d in self.dictionaries:
-            for codes, records in ((d.a, a), (d.b, b)):
+            for codes, records in zip((d.a, d.b), self._files, strict=False):
                 if len(codes.values) == 0:
                     yield f"field {d.field.name!r} is missing in every record of {records.label}."

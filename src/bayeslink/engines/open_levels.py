@@ -152,6 +152,8 @@ def _settle_field(
     if not len(at):
         return
     rows, columns = d.a.codes[a[at]].astype(np.int64), d.b.codes[b[at]].astype(np.int64)
+    if d.a is d.b:  # as in the table, the smaller value first
+        rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
     code, which = np.unique(rows * len(d.b.values) + columns, return_inverse=True)
     rows, columns = np.divmod(code, len(d.b.values))
     told = np.empty(len(code), np.uint8)
@@ -215,6 +217,14 @@ class _Side:
     def present(self) -> Ints:
         """Records with a value, by block."""
         return np.bincount(self.block[self.there], minlength=len(self.start) - 1)
+
+    def above(self, value: Ints, block: Ints) -> Ints:
+        """Records of a block with a value above one."""
+        n = len(self.values)
+        ranked = np.sort(self.block[self.there] * n + self.codes[self.there])
+        return np.searchsorted(ranked, (block + 1) * n) - np.searchsorted(
+            ranked, block * n + value, side="right"
+        )
 
     def counts(self, block: int) -> Ints:
         """Records at each value in a block."""
@@ -303,18 +313,19 @@ def sample_levels(
     code = mine.block[there] * len(mine.values) + mine.codes[there]
     code, times = np.unique(code, return_counts=True)
     block, value = np.divmod(code, max(1, len(mine.values)))
-    pairs = (times * present[block]).astype(np.float64)
+    partners = mine.above(value, block) if d.a is d.b else present[block]
+    pairs = (times * partners).astype(np.float64)
     seconds = table_seconds(d.field, mine.values, other.values) / max(1, len(mine.values))
     n_drawn = int(np.clip(_DRAW_SECONDS / max(seconds, 1e-9), 30, DRAWS))
     if len(code) <= n_drawn:
         every = np.flatnonzero(pairs)
-        shares = _shares(d, mine, other, value[every], block[every], threads)
+        shares = _shares(d, mine, other, value[every], block[every], partners[every], threads)
         return pairs[every] @ shares, np.zeros(d.open + 1), 0
     upto = np.cumsum(pairs)
     uniform = np.random.default_rng(seed).random(n_drawn)
     at = np.searchsorted(upto, uniform * upto[-1], side="right")
     drawn, repeats = np.unique(at, return_counts=True)
-    shares = _shares(d, mine, other, value[drawn], block[drawn], threads)
+    shares = _shares(d, mine, other, value[drawn], block[drawn], partners[drawn], threads)
     mean = repeats @ shares / n_drawn
     spread = repeats @ (shares - mean) ** 2 / (n_drawn - 1)
     return upto[-1] * mean, upto[-1] * np.sqrt(spread / n_drawn), n_drawn
@@ -333,16 +344,25 @@ def _sides(d: Dictionary, tables: Tables) -> tuple[_Side, _Side]:
 
 
 def _shares(
-    d: Dictionary, mine: _Side, other: _Side, value: Ints, block: Ints, threads: int | Workers
+    d: Dictionary,
+    mine: _Side,
+    other: _Side,
+    value: Ints,
+    block: Ints,
+    partners: Ints,
+    threads: int | Workers,
 ) -> Floats:
-    """Share of the pairs of each (value, block) at each open level, those in the table left out."""
+    """Share of the pairs of each (value, block) at each open level, those in the table left out.
+
+    `partners` says how many records each is compared with; in one file, those of larger values.
+    """
     shares = np.zeros((len(value), d.open + 1))
     if not len(value):
         return shares
     order = np.argsort(value, kind="stable")  # one row of the table serves all blocks of a value
     rows, first = np.unique(value[order], return_index=True)
     first = np.append(first, len(order))
-    x, present = _taken(mine.values, rows), other.present()
+    x = _taken(mine.values, rows)
     place = {v: i for i, v in enumerate(other.values)}
     equal = [place.get(v, -1) for v in x]
     whole = other.counts(0) if len(other.start) == 2 else None
@@ -355,11 +375,12 @@ def _shares(
         for row, (low, high) in zip(at.tolist(), pairwise(edges), strict=True):
             check()
             here, level = columns[low:high], levels[low:high]
-            level = np.where((level <= d.open) & (here != equal[row]), level, 0)
+            told = here <= equal[row] if d.a is d.b else here == equal[row]
+            level = np.where((level <= d.open) & ~told, level, 0)
             for g in order[first[row] : first[row + 1]]:
                 n = other.counts(block[g]) if whole is None else whole
                 n_at = np.bincount(level, n[here], d.open + 1)
-                shares[g, 2:] = n_at[2:] / present[block[g]]
+                shares[g, 2:] = n_at[2:] / partners[g]
                 shares[g, 1] = 1 - shares[g, 2:].sum()  # for its standard error
 
     each_piece(d.field, x, other.values, tally, threads)

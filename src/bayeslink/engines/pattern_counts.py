@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ LISTED = 20_000_000  # pairs listed there, at most, were fields independent
 COMPARED = 2_000_000
 MAX_OF_RECORDS = 1e9  # pairs visited of chosen records; beyond that, of an even choice of these
 _GROUPS = 10  # of records, for the standard errors
+_TWO_FILES = (False, 0, 0)  # in place of `Tables.own`: all pairs of the ranges given
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +168,15 @@ def _choose_few(
             j = by_share[n_few - 1]
             columns = tables.codes_a[:, j] + 1, tables.codes_b[:, j] - tables.base[j]
             groups = [_numbered(g, c) for g, c in zip(groups, columns, strict=True)]
+        if tables.one_file:  # numbered alike
+            groups = [groups[0], groups[0]]
         sizes = [
             np.bincount(block[np.unique(g, return_index=True)[1]], minlength=len(tables.start_a))
             for g, block in zip(groups, blocks, strict=True)
         ]
         products = float(sizes[0].astype(float) @ sizes[1])
+        if tables.one_file:
+            products /= 2
         if products > best[2]:
             break
         work = products + float(shares[by_share[n_few:]].sum()) * tables.scope.n_pairs
@@ -192,27 +198,45 @@ def _numbered(*columns: NDArray[Any]) -> Ints:
 def _count_groups(
     tables: Tables, few: Sequence[int], groups: list[Ints], coding: Coding, threads: int | Workers
 ) -> tuple[Ints, Ints]:
-    """Patterns of all pairs, supposing that they disagree in all but the few-valued fields."""
+    """Patterns of all pairs, supposing that they disagree in all but the few-valued fields.
+
+    In one file: those of two groups, and those of two records within a group.
+    """
     (first_a, times_a), (first_b, times_b) = (
         np.unique(group, return_index=True, return_counts=True)[1:] for group in groups
     )
     block_a, block_b = tables.block_a[first_a], tables.block_b[first_b]
     from_b, to_b = (np.searchsorted(block_b, block_a, side=side) for side in ("left", "right"))
     n_a, n_b = len(first_a), len(first_b)
-    posts = np.arange(n_b, dtype=np.int32)
-    return _count(
+    counted = partial(
+        _count,
         order=np.arange(n_a, dtype=np.int32),
-        file_a=(tables.codes_a[first_a], np.zeros(n_a, np.int32), from_b, to_b),
-        times_a=times_a,
-        file_b=(tables.codes_b[first_b], posts, np.array([0, n_b])),
-        times_b=times_b,
+        file_b=(tables.codes_b[first_b], np.arange(n_b, dtype=np.int32), np.array([0, n_b])),
         table=tables.csr,
         field=EVERY_PAIR,
         compared=few,
         parts=coding.parts(()),
-        cost=float((to_b - from_b).sum()),
         threads=threads,
     )
+    codes_a, classes = tables.codes_a[first_a], np.zeros(n_a, np.int32)
+    between = counted(
+        own=tables.own(EVERY_PAIR),
+        file_a=(codes_a, classes, from_b, to_b),
+        times_a=times_a,
+        times_b=times_b,
+        cost=float((to_b - from_b).sum()),
+    )
+    if not tables.one_file:
+        return between
+    each = np.arange(n_a)
+    within = counted(
+        own=_TWO_FILES,
+        file_a=(codes_a, classes, each, each + 1),
+        times_a=times_a * (times_a - 1) // 2,
+        times_b=np.ones(n_b, np.int64),
+        cost=float(n_a),
+    )
+    return _together([between, within])
 
 
 def _count_above(
@@ -229,6 +253,7 @@ def _count_above(
     posts, start = tables.posts(field)
     return _count(
         order=rows[np.argsort(tables.groups(field)[rows], kind="stable")].astype(np.int32),
+        own=tables.own(field),
         file_a=(tables.codes_a, tables.classes[0].of, tables.from_b, tables.to_b),
         times_a=np.ones(len(tables.codes_a), np.int64),
         file_b=(tables.codes_b[posts], posts, start),
@@ -245,6 +270,7 @@ def _count_above(
 def _count(
     *,
     order: NDArray[np.int32],
+    own: tuple[bool, int, int],
     file_a: tuple[NDArray[Any], ...],
     times_a: Ints,
     file_b: tuple[NDArray[Any], ...],
@@ -268,6 +294,7 @@ def _count(
             order,
             first,
             last,
+            own,
             file_a,
             times_a,
             file_b,
@@ -299,55 +326,78 @@ def _of_records(
 ) -> Patterns:
     """Over the pairs of these records of A, each visited; of an even choice of them if too many.
 
-    Pairs of one record go together, so the standard errors come from groups of records.
+    Pairs of one record go together, so the standard errors come from groups of records. In one
+    file a pair of two of these records is visited from both: there it counts one half, and the
+    others two halves.
     """
     visits = (tables.to_b - tables.from_b)[rows]
+    halves, times_b = 1, np.ones(len(tables.codes_b), np.int64)
+    n_pairs = int(visits.sum())
+    if tables.one_file:
+        halves, times_b = 2, times_b + 1
+        times_b[rows] = 1
+        before = np.concatenate([[0], np.cumsum(times_b)])
+        n_pairs = int((before[tables.to_b] - before[tables.from_b] - 1)[rows].sum()) // 2
+    visit = partial(_visit, tables, coding, which, threads=threads, times_b=times_b)
     share = min(1.0, MAX_OF_RECORDS / max(1, int(visits.sum())))
     if share == 1.0:
-        codes, n = _visit(tables, coding, which, rows, threads)
-        return Patterns(coding.levels(codes)[:, list(which)], n)
+        codes, n = visit(rows)
+        return Patterns(coding.levels(codes)[:, list(which)], n // halves)
     n_taken = max(_GROUPS, int(share * len(rows)))
     taken = rows[np.linspace(0, len(rows) - 1, n_taken).astype(int)]
-    groups = [_visit(tables, coding, which, taken[k::_GROUPS], threads) for k in range(_GROUPS)]
+    groups = [visit(taken[k::_GROUPS]) for k in range(_GROUPS)]
     codes, n = _together(groups)
     by_group = np.zeros((_GROUPS, len(codes)))
     for k, (found, times) in enumerate(groups):
         by_group[k, np.searchsorted(codes, found)] = times
-    scale = int(visits.sum()) / max(1, n.sum())
+    scale = n_pairs / max(1, n.sum())
     error = scale * np.sqrt(_GROUPS * by_group.var(0, ddof=1))
-    estimate = _whole(n * scale, int(visits.sum()))
-    return Patterns(coding.levels(codes)[:, list(which)], estimate, int(n.sum()), error)
+    estimate = _whole(n * scale, n_pairs)
+    return Patterns(coding.levels(codes)[:, list(which)], estimate, int(n.sum()) // halves, error)
 
 
 def _visit(
-    tables: Tables, coding: Coding, which: Sequence[int], rows: Ints, threads: int | Workers
+    tables: Tables,
+    coding: Coding,
+    which: Sequence[int],
+    rows: Ints,
+    *,
+    threads: int | Workers,
+    times_b: Ints,
 ) -> tuple[Ints, Ints]:
-    """Codes and counts over all pairs in scope of records of A."""
+    """Codes and counts over all pairs in scope of records of A, none of them with itself."""
     n_a, n_b = len(tables.codes_a), len(tables.codes_b)
-    posts = np.arange(n_b, dtype=np.int32)
-    return _count(
+    counted = partial(
+        _count,
         order=np.sort(rows).astype(np.int32),
-        file_a=(tables.codes_a, np.zeros(n_a, np.int32), tables.from_b, tables.to_b),
+        own=_TWO_FILES,
         times_a=np.ones(n_a, np.int64),
-        file_b=(tables.codes_b, posts, np.array([0, n_b])),
-        times_b=np.ones(n_b, np.int64),
+        file_b=(tables.codes_b, np.arange(n_b, dtype=np.int32), np.array([0, n_b])),
+        times_b=times_b,
         table=tables.csr,
         field=EVERY_PAIR,
         compared=which,
         parts=coding.parts(()),
-        cost=float((tables.to_b - tables.from_b)[rows].sum()),
         threads=threads,
     )
+    classes, visits = np.zeros(n_a, np.int32), (tables.to_b - tables.from_b)[rows]
+    file_a = tables.codes_a, classes, tables.from_b, tables.to_b
+    codes, n = counted(file_a=file_a, cost=float(visits.sum()))
+    if tables.one_file:
+        each = np.arange(n_a)
+        own, n_own = counted(file_a=(tables.codes_a, classes, each, each + 1), cost=len(rows))
+        codes, n = _together([(codes, n), (own, -n_own)])
+    return codes[n > 0], n[n > 0]
 
 
 def _compared(
     tables: Tables, coding: Coding, which: Sequence[int], rows: Ints, levels_of: LevelsOf
 ) -> Patterns:
     """Over the pairs of these records of A, compared one by one: all of them, or a sample."""
-    before = _pairs_before(tables, rows)
-    n_pairs = int(before[-1])
+    pairs = _PairsOf(tables, rows)
+    n_pairs = pairs.n
     size = min(n_pairs, COMPARED)
-    levels = levels_of(*_drawn(tables, before, rows, None if size == n_pairs else size))
+    levels = levels_of(*pairs.drawn(None if size == n_pairs else size))
     codes, n = np.unique(coding.codes(levels), return_counts=True)
     patterns = coding.levels(codes)[:, list(which)]
     if size == n_pairs:
@@ -391,19 +441,19 @@ def _sampled(
     # Of any pairs, no more than exp(−t) can weigh more than t if u is right.
     threshold = float(np.log(n_pairs / LISTED))
     listed = list_above(weights, threshold)
-    everyone = np.arange(len(tables.codes_a))
-    pairs_before = _pairs_before(tables, everyone)
+    pairs = _PairsOf(tables, np.arange(len(tables.codes_a)))
+    pairs_before, pairs_from = pairs.before, tables.pairs_from
 
     def work(first: int, last: int, piece: int) -> Any:
         return sample_patterns(
-            first, last, pairs_before, tables.from_b, tables.codes_a, tables.codes_b, tables.csr,
+            first, last, pairs_before, pairs_from, tables.codes_a, tables.codes_b, tables.csr,
             weights, threshold, coding.parts(()),
         )  # fmt: skip
 
     if levels_of is None:
         size, drawn = SAMPLE, in_pieces(work, SAMPLE, 10.0 * SAMPLE, threads)
     else:
-        size, levels = COMPARED, levels_of(*_drawn(tables, pairs_before, everyone, COMPARED))
+        size, levels = COMPARED, levels_of(*pairs.drawn(COMPARED))
         below = levels[sum_weights(weights, levels) <= threshold]
         drawn = [np.unique(coding.codes(below), return_counts=True)]
     codes, n = _together(drawn)
@@ -419,22 +469,33 @@ def _sampled(
     return Patterns(coding.levels(every), estimate, size, error)
 
 
-def _pairs_before(tables: Tables, rows: Ints) -> NDArray[np.uint64]:
-    """Pairs in scope of the records of A before each of these, and of all."""
-    in_scope = (tables.to_b - tables.from_b)[rows]
-    return np.concatenate([[0], np.cumsum(in_scope)]).astype(np.uint64)
+class _PairsOf:
+    """The pairs in scope of some records of A, numbered; in one file, those that hold one of them.
 
+    `before` counts them before each of the records, and then all.
+    """
 
-def _drawn(
-    tables: Tables, pairs_before: NDArray[np.uint64], rows: Ints, size: int | None
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Rows, in their files, of pairs of these records drawn at random; of all if size is None."""
-    n_pairs = pairs_before[-1]
-    if size is None:
-        at = np.arange(n_pairs, dtype=np.uint64)
-    else:
-        at = np.random.default_rng(0).integers(0, n_pairs, size, np.uint64)
-    place = np.searchsorted(pairs_before, at, side="right") - 1
-    a = rows[place]
-    b = tables.from_b[a] + (at - pairs_before[place]).astype(np.int64)
-    return tables.order_a[a], tables.order_b[b]
+    def __init__(self, tables: Tables, rows: Ints) -> None:
+        self._tables, self._rows = tables, rows
+        self._order, self._from = np.arange(len(tables.codes_b)), tables.from_b[rows]
+        if tables.one_file:  # of a block, the chosen ones first: the pairs of each with those after
+            chosen = np.zeros(len(self._order), bool)
+            chosen[rows] = True
+            self._order = np.lexsort((~chosen, tables.block_b))
+            self._from = 1 + np.argsort(self._order)[rows]
+        n = tables.to_b[rows] - self._from
+        self.before = np.concatenate([[0], np.cumsum(n)]).astype(np.uint64)
+
+    @property
+    def n(self) -> int:
+        return int(self.before[-1])
+
+    def drawn(self, size: int | None) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Rows, in their files, of pairs drawn at random; of all if size is None."""
+        if size is None:
+            at = np.arange(self.n, dtype=np.uint64)
+        else:
+            at = np.random.default_rng(0).integers(0, self.before[-1], size, np.uint64)
+        place = np.searchsorted(self.before, at, side="right") - 1
+        b = self._order[self._from[place] + (at - self.before[place]).astype(np.int64)]
+        return self._tables.rows(self._rows[place], b)

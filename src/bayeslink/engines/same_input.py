@@ -40,6 +40,5 @@ def _with_itself() -> InputError:
     return InputError(
         "A and B are the same file. Linked with itself one-to-one, each record only finds itself; "
         "two records of one person within a file are not looked for. Give the two files that you "
-        "meant. For duplicates within one file use Splink (dedupe_only) or dedupe, or split the "
-        "file into two parts that each hold a person once."
+        "meant. For duplicates within one file use bl.dedupe(a, fields) in Python."
     )

@@ -64,6 +64,7 @@ class SavedPairs(HeldHere):
     ) -> None:
         self.fields: Sequence[Field] = tuple(fields)
         self.scope, self.tie_keys = scope, tie_keys
+        self.one_file = scope.one_file
         self.kind, self.id_types, self.copies = kind, id_types, copies
         self.closed = closed
         self.remote = any(given["kind"] == "spark" for given in description.inputs)

@@ -22,6 +22,7 @@ from bayeslink.comparing.fields import Field
 from bayeslink.distinct import distinct
 from bayeslink.engines.local import LocalPairs
 from bayeslink.engines.swaps import Part, Rows, Swaps
+from bayeslink.engines.tie_keys import ranked
 from bayeslink.pairs.base import HeldHere
 from bayeslink.pairs.source import (
     Description,
@@ -100,6 +101,7 @@ class SwappedNames(HeldHere):
         self.scope: Scope = inner.scope
         self.workers, self.memory = inner.workers, inner.memory
         self.closed, self.remote = inner.closed, inner.remote
+        self.one_file = inner.one_file
         self.tie_keys = inner.tie_keys
         self.kind, self.id_types = inner.kind, inner.id_types
         counts = inner.level_counts().counts
@@ -115,10 +117,9 @@ class SwappedNames(HeldHere):
         self.exceptions = _all([listed for listed, _, _ in found])
         self._vectors = _Vectors.together([vectors for _, vectors, _ in found])
         self._others = _Vectors.together([others for _, _, others in found])
-        e, keys = self.exceptions, self.tie_keys
-        ranked = np.lexsort((keys[1][e.b], keys[0][e.a]))
-        full = e.levels[ranked, self._first] > self._level
-        self._ranked = (ranked[~full], ranked[full])
+        order = ranked(self.exceptions, self.tie_keys, self.one_file)
+        full = self.exceptions.levels[order, self._first] > self._level
+        self._ranked = (order[~full], order[full])
 
     def _each(self, parts: Sequence[Part], work: Callable[[Part], T]) -> list[T]:
         return run_all([partial(work, part) for part in parts], threads_of(self.workers))
@@ -269,8 +270,8 @@ class SwappedNames(HeldHere):
 
     def draw_pairs(self, field: int, level: int, luck: Floats) -> tuple[Rows, Rows]:
         if field == self._first and 0 <= level - self._level < 2:
-            ranked = self._ranked[level - self._level]
-            at = ranked[(luck[:, 0] * len(ranked)).astype(np.int64)]
+            order = self._ranked[level - self._level]
+            at = order[(luck[:, 0] * len(order)).astype(np.int64)]
             return self.exceptions.a[at], self.exceptions.b[at]
         below = level - 2 * (field == self._first and level > self._level)
         a, b = self.inner.draw_pairs(field, below, luck)

@@ -2,8 +2,9 @@
 
 Swapped: one name is equal across columns, and the other begins or ends alike; half swapped: one is
 equal across columns, and the other missing. Where a name is equal within its own column, nothing is
-swapped. Which two fields these are follows from the values: pairs with both names swapped must be
-far more frequent than chance would have it.
+swapped. The rule holds of (a, b) where it holds of (b, a), so one file is searched as two, and each
+pair is kept once. Which two fields these are follows from the values: pairs with both names
+swapped must be far more frequent than chance would have it.
 """
 
 from __future__ import annotations
@@ -100,8 +101,9 @@ class Swaps:
     second: int
     ways: tuple[_Way, _Way]
     kinds: tuple[tuple[int, int], ...]  # of each way that count, and what the other name is like
-    most: int  # pairs there are at most
+    most: int  # pairs there are at most; in one file twice as many
     _block_of: tuple[Ints, Ints]
+    one_file: bool
 
     @classmethod
     def of(cls, pairs: LocalPairs) -> Swaps | None:
@@ -113,22 +115,31 @@ class Swaps:
                 continue
             x, y = pairs.dictionaries[first], pairs.dictionaries[second]
             ways = _Way.of(x, y), _Way.of(y, x)
-            found = cls(first, second, ways, (), 0, pairs.block_of)
+            found = cls(first, second, ways, (), 0, pairs.block_of, pairs.one_file)
             n, chance = len(_Join.of(*found._both_names())), found._by_chance()
+            if pairs.one_file:  # each pair both ways
+                n, chance = n // 2, chance / 2
             if n >= _FEWEST and n > _TIMES * chance and (best is None or n - chance > best[0]):
                 best = n - chance, found
         return None if best is None else best[1]._with_kinds()
 
     def _with_kinds(self) -> Swaps:
-        """With the kinds that are not too many: both names equal across columns in any case."""
+        """With the kinds that are not too many: both names equal across columns in any case.
+
+        In one file the kinds that are each other's mirror image stand or fall together.
+        """
         ways = self.ways[0].with_letters(), self.ways[1].with_letters()
         kinds = [(way, kind) for way in range(2) for kind in range(4)]
+        together = [[k] for k in kinds]
+        if self.one_file:
+            lacks = [k for k in kinds if k[1] in (_LACKS_A, _LACKS_B)]
+            together = [[k for k in kinds if k[1] == alike] for alike in (_BEGINS, _ENDS)] + [lacks]
         n = {(way, kind): len(_Join.of(*ways[way].keys(kind))) for way, kind in kinds}
         total, kept = len(_Join.of(*self._both_names())), []
-        for k in sorted(kinds, key=lambda k: (n[k], k)):
-            if total + n[k] <= _MOST:
-                total += n[k]
-                kept.append(k)
+        for size, some in sorted((sum(n[k] for k in some), some) for some in together):
+            if total + size <= _MOST:
+                total += size
+                kept += some
         return replace(self, ways=ways, kinds=tuple(sorted(kept)), most=total)
 
     def of_pairs(self, a: Rows, b: Rows) -> NDArray[np.uint8]:
@@ -158,14 +169,22 @@ class Swaps:
         joins += [_Join.of(*self.ways[way].keys(kind)) for way, kind in self.kinds]
         n = sum(join.n[rows].sum() for join in joins)
         parts = np.array_split(rows, max(1, -(-int(n) // _AT_A_TIME)))
-        return [partial(self._listed, joins, part) for part in parts]
+        chosen = np.zeros(len(self._block_of[0]), bool)
+        chosen[rows] = self.one_file
+        return [partial(self._listed, joins, chosen, part) for part in parts]
 
-    def _listed(self, joins: Sequence[_Join], rows: Ints) -> Listed:
-        """Pairs of some records of A, by row of A and then of B, and what they are."""
+    def _listed(self, joins: Sequence[_Join], chosen: Flags, rows: Ints) -> Listed:
+        """Pairs of some records of A, by row of A and then of B, and what they are.
+
+        In one file, a pair of two chosen records comes from the lower row.
+        """
         n_b = len(self._block_of[1])
         number = distinct(np.concatenate([join.numbers(rows, n_b) for join in joins]))
         a, b = (number // n_b).astype(np.int32), (number % n_b).astype(np.int32)
         block_a, block_b = self._block_of
+        if self.one_file:
+            once = np.flatnonzero((a < b) | ~chosen[b])
+            a, b = np.minimum(a[once], b[once]), np.maximum(a[once], b[once])
         kind = self.of_pairs(a, b)
         kept = np.flatnonzero((kind > 0) & (block_a[a] == block_b[b]) & (block_a[a] >= 0))
         return a[kept], b[kept], kind[kept]

@@ -19,13 +19,17 @@ from numpy.typing import NDArray
 from bayeslink.comparing.fields import Field
 from bayeslink.data.records import Records
 from bayeslink.pairs.hashing import mix64
+from bayeslink.pairs.source import Ints, Pairs
 
 Hashes = NDArray[np.uint64]
 _MISSING = np.uint64(0x5851F42D4C957F2D)
 
 
 def tie_keys(a: Records, b: Records, fields: Sequence[Field]) -> tuple[Hashes, Hashes]:
-    """Tie keys of two files of records."""
+    """Tie keys of two files of records, or of one given as both."""
+    if a is b:
+        keys = mix64(hash_texts(a.ids))
+        return keys, keys
     sides = []
     for side, records in enumerate((a, b)):
         columns = [records.columns[name] for f in fields for name in f.columns[side]]
@@ -41,6 +45,14 @@ def salted(
     salts = (0, 1) if a_first else (1, 0)
     keys = [mix64(side[0] ^ np.uint64(salt)) for side, salt in zip((a, b), salts, strict=True)]
     return keys[0], keys[1]
+
+
+def ranked(pairs: Pairs, keys: tuple[Hashes, Hashes], one_file: bool) -> Ints:
+    """The order of pairs by their tie keys: whatever the order of rows."""
+    of_a, of_b = keys[0][pairs.a], keys[1][pairs.b]
+    if one_file:
+        of_a, of_b = np.minimum(of_a, of_b), np.maximum(of_a, of_b)
+    return np.lexsort((of_b, of_a))
 
 
 def hash_texts(texts: Any) -> Hashes:

@@ -6,7 +6,7 @@ across fields ("slots"); the values of A are rows of one CSR table whose columns
 
 import numpy as np
 
-from bayeslink.kernels import kernel
+from bayeslink.kernels import helper, kernel
 
 _TABLE = "i4[:,::1],i4[:,::1],i8[::1],i4[::1],u1[::1],i8[::1],i8[::1]"
 
@@ -40,12 +40,20 @@ def level_counts(
     return counts
 
 
-_ENTRIES = "i8,i8,i8[::1],i4[::1],u1[::1],i8[::1],i8[::1]"
+_ENTRIES = "i8,i8,i8[::1],i4[::1],u1[::1],i8[::1],i8[::1],b1"
+
+
+@helper
+def records_at(x, y, times_a, times_b, one_file):
+    """Pairs of records with two values; in one file each once, at the lower value."""
+    if not one_file or y > x:
+        return times_a[x] * times_b[y]
+    return times_a[x] * (times_a[x] - 1) // 2 if x == y else 0
 
 
 @kernel(f"i8[:,::1](i8,i8,i8,{_ENTRIES})")
 def pairs_of_values(
-    n_levels, first, last, first_row, base, indptr, slots, levels, times_a, times_b
+    n_levels, first, last, first_row, base, indptr, slots, levels, times_a, times_b, one_file
 ):  # fmt: skip
     """[value of A, level]: pairs of records of the values first … last of a field with those of B.
 
@@ -54,13 +62,14 @@ def pairs_of_values(
     counts = np.zeros((last - first, n_levels + 1), np.int64)
     for x in range(first, last):
         for p in range(indptr[first_row + x], indptr[first_row + x + 1]):
-            counts[x - first, levels[p]] += times_a[x] * times_b[slots[p] - base]
+            n = records_at(x, slots[p] - base, times_a, times_b, one_file)
+            counts[x - first, levels[p]] += n
     return counts
 
 
 @kernel(f"i8[::1](i8[::1],i8[::1],i8,{_ENTRIES})")
 def value_passing(
-    values, most, level, first_row, base, indptr, slots, levels, times_a, times_b
+    values, most, level, first_row, base, indptr, slots, levels, times_a, times_b, one_file
 ):  # fmt: skip
     """The value of B at which pairs of a value of A at a level, added up, come to pass `most`."""
     found = np.empty(len(values), np.int64)
@@ -69,7 +78,7 @@ def value_passing(
         for p in range(indptr[first_row + x], indptr[first_row + x + 1]):
             if levels[p] == level:
                 found[i] = slots[p] - base
-                left -= times_a[x] * times_b[found[i]]
+                left -= records_at(x, found[i], times_a, times_b, one_file)
                 if left < 0:
                     break
     return found

@@ -173,10 +173,9 @@ def weigh_levels(model, state, of_level):
 
 
 @helper
-def draw_parameters(model, vectors, counts, room, key, rng, state):
-    """m and u given how many links have which pattern; `room.levels` gets their level counts."""
-    log_m, log_u, levels, shape = state.log_m, state.log_u, room.levels, room.shape
-    n_fields, width = log_m.shape
+def count_levels(vectors, counts, levels):
+    """Level counts of pairs, from how many have which pattern."""
+    n_fields, width = levels.shape
     for j in range(n_fields):
         for h in range(width):
             levels[j, h] = 0
@@ -184,6 +183,17 @@ def draw_parameters(model, vectors, counts, room, key, rng, state):
         if counts[g] > 0:
             for j in range(n_fields):
                 levels[j, vectors.levels[g, j]] += counts[g]
+
+
+@helper
+def draw_parameters(model, vectors, counts, held, room, key, rng, state):
+    """m and u given how many links have which pattern; `room.levels` has their level counts.
+
+    `held` has the level counts of the pairs that u is not learned from: the links themselves, or
+    all pairs within clusters.
+    """
+    log_m, log_u, levels, shape = state.log_m, state.log_u, room.levels, room.shape
+    n_fields, width = log_m.shape
     start_stream(rng, key[0], key[1], key[2], _PARAMETERS)
     for j in range(n_fields):
         for h in range(width):
@@ -191,7 +201,7 @@ def draw_parameters(model, vectors, counts, room, key, rng, state):
     draw_log_dirichlet(rng, shape, model.used, log_m)
     for j in range(n_fields):
         for h in range(width):
-            others = max(0, model.all_counts[j, h] - levels[j, h])  # counts may be estimates
+            others = max(0, model.all_counts[j, h] - held[j, h])  # counts may be estimates
             shape[j, h] = model.alpha_u[j, h] + others
     draw_log_dirichlet(rng, shape, model.used, log_u)
     if model.by_errors:

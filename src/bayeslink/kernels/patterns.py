@@ -10,11 +10,14 @@ from bayeslink.kernels import helper, kernel, maker
 from bayeslink.kernels.search import (
     A_TYPE,
     B_TYPE,
+    OWN_TYPE,
     TABLE_TYPE,
     blank,
     first_from,
     lay,
     level_at,
+    own_slot,
+    posts_before,
     ranges_beside,
 )
 
@@ -66,11 +69,13 @@ def add_levels(code, column, shift, laid, part):
 
 @kernel(
     f"Tuple((i8[::1],i8[::1]))"
-    f"(i4[::1],i8,i8,{A_TYPE},i8[::1],{B_TYPE},i8[::1],{TABLE_TYPE},i8,b1[::1],i8[:,::1],i8)"
+    f"(i4[::1],i8,i8,{OWN_TYPE},{A_TYPE},i8[::1],{B_TYPE},i8[::1],{TABLE_TYPE},i8,b1[::1],"
+    f"i8[:,::1],i8)"
 )
 def count_patterns(
-    order, first, last, file_a, times_a, file_b, times_b, table, field, compared, parts, n_codes
-):
+    order, first, last, own, file_a, times_a, file_b, times_b, table, field, compared, parts,
+    n_codes,
+):  # fmt: skip
     """Pattern codes of the pairs of one join and how often they occur.
 
     A record stands for as many as `times` says. The code is the sum of `parts[field, level]`; a
@@ -89,7 +94,8 @@ def count_patterns(
     codes, joined = np.empty((n_fields, n_b), np.int32), np.empty(n_b, np.int64)
     code, times_at = np.empty(n_b, np.int64), np.empty(n_b, np.int64)
     keys, counts, used = np.full(1024, -1, np.int64), np.zeros(1024, np.int64), 0
-    run_row, run_to, n_at = np.int32(-2), np.int64(-1), 0
+    at = np.empty(n_b, np.int64)
+    run_row, run_to, n_at, slot = np.int32(-2), np.int64(-1), 0, np.int64(0)
     for o in range(first, last):
         a = order[o]
         if to_b[a] == from_b[a]:
@@ -97,27 +103,30 @@ def count_patterns(
         row = codes_a[a, field] if field >= 0 else np.int32(-1)
         if row != run_row or to_b[a] != run_to:
             run_row, run_to, n_at = row, to_b[a], 0
+            slot = own_slot(row, own)
             n_ranges = ranges_beside(
-                field, row, from_b[a], to_b[a], any_level, posts, start, table,
+                field, row, slot, from_b[a], to_b[a], any_level, posts, start, table,
                 lows, highs, level_of,
             )  # fmt: skip
             for r in range(n_ranges):
                 for b in range(lows[r], highs[r]):
                     joined[n_at] = parts[field, level_of[r]] if field >= 0 else 0
-                    times_at[n_at] = times_b[posts[b]]
+                    times_at[n_at], at[n_at] = times_b[posts[b]], b
                     for j in range(n_fields):
                         codes[j, n_at] = codes_b[b, j]
                     n_at += 1
-        for i in range(n_at):
+        from_at = first_from(at, 0, n_at, posts_before(a, slot, posts, start, own))
+        for i in range(from_at, n_at):
             code[i] = joined[i]
         for j in range(n_fields):
             row = codes_a[a, j]
             if j != field:
                 if compared[j]:
                     lay(j, row, laid_row, table, laid)
-                add_levels(code[:n_at], codes[j], 0 if row >= 0 else n_slots, laid, parts[j])
-        keys, counts = with_room(keys, counts, min(used + n_at, n_codes))
-        used += add_all(keys, counts, code[:n_at], times_at, times_a[a])
+                shift = 0 if row >= 0 else n_slots
+                add_levels(code[from_at:n_at], codes[j, from_at:], shift, laid, parts[j])
+        keys, counts = with_room(keys, counts, min(used + n_at - from_at, n_codes))
+        used += add_all(keys, counts, code[from_at:n_at], times_at[from_at:], times_a[a])
     return keys[keys >= 0], counts[keys >= 0]
 
 

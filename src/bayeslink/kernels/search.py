@@ -20,6 +20,7 @@ B_TYPE = "Tuple((i4[:,::1],i4[::1],i8[::1]))"
 TABLE_TYPE = "Tuple((i8[::1],i4[::1],u1[::1],i8[::1]))"
 _PLAN = "Tuple((i8,i8[::1],i8,i4[:,::1],b1[:,::1],f8[:,::1],f8[:,::1],f8[:,::1]))"
 _SECOND = "Tuple((i4[:,::1],f8[:,::1],i8[::1],i8[::1],i4[::1],u1[::1]))"
+OWN_TYPE = "Tuple((b1,i8,i8))"  # in one file: whether, first row of the field, first of the piece
 _ROOM = (
     "Tuple((u1[::1],i8[::1],i8[::1],u1[::1],i4[::1],u1[::1],f8[::1],i4[::1],i4[:,::1],i4[::1],"
     "i4[::1],i4[:,::1],i8[::1]))"
@@ -53,17 +54,38 @@ def level_at(row, slot, missing, indptr, slots, levels):
 
 
 @helper
-def ranges_beside(field, row, low_b, high_b, wanted, posts, start, table, lows, highs, level_of):
+def own_slot(row, own):
+    """Slot of a record's own value, from the field's first on; 0 in two files."""
+    return row - own[1] if own[0] and row >= 0 else 0
+
+
+@helper
+def posts_before(a, slot, posts, start, own):
+    """How many posts come before those that a record is paired with.
+
+    In one file a pair is met once, from the record that comes first among the posts.
+    """
+    return first_from(posts, start[slot], start[slot + 1], a + 1 - own[2]) if own[0] else 0
+
+
+@helper
+def ranges_beside(
+    field, row, least, low_b, high_b, wanted, posts, start, table, lows, highs, level_of
+):  # fmt: skip
     """Ranges of posts at the values beside a value of A, where the level is wanted.
 
-    Only posts of records low_b … high_b of B. Without a field, that is all of them.
+    Only posts of records low_b … high_b of B, and of slots from the field's `least` on. Without a
+    field, that is all of them. The ranges rise.
     """
     indptr, slots, levels, base = table
     if field < 0:
         lows[0], highs[0], level_of[0] = low_b, high_b, 1
         return 1
     n = 0
-    for p in range(indptr[row], indptr[row + 1]):
+    from_p = indptr[row]
+    if least > 0:
+        from_p = first_from(slots, from_p, indptr[row + 1], base[field] + least)
+    for p in range(from_p, indptr[row + 1]):
         slot = slots[p] - base[field]
         lows[n] = start[slot]
         highs[n] = start[slot + 1]
@@ -157,9 +179,12 @@ def empty_lists(first, last, at, codes_b, seconds, head):
 
 @helper
 def catch_again(
-    o, row_a, second, weights, kinds, lowest, head, following, caught_by, n_left, left
+    o, row_a, least, second, weights, kinds, lowest, head, following, caught_by, n_left, left
 ):  # fmt: skip
-    """Add the candidates that a second field catches to those left: how many, and how many met."""
+    """Add the candidates that a second field catches to those left: how many, and how many met.
+
+    Only those from the number `least` on. Lists fall.
+    """
     _, caps, seconds, indptr, slots, levels = second
     met = 0
     for s in range(len(seconds)):
@@ -172,7 +197,7 @@ def catch_again(
             if weight <= lowest[s]:
                 continue
             i = head[slots[p]]
-            while i >= 0:
+            while i >= least:
                 met += 1
                 if caught_by[i] != o and weight > caps[kinds[i], k]:
                     caught_by[i] = o
@@ -183,12 +208,12 @@ def catch_again(
 
 
 @helper
-def look(n, spare, codes, laid, shift, weight, left):
+def look(first, n, spare, codes, laid, shift, weight, left):
     """Candidates that can still be above the threshold after the looks. Unrolled: it is hot."""
     w0, w1, w2, w3 = weight[0], weight[1], weight[2], weight[3]
     s0, s1, s2, s3 = shift[0], shift[1], shift[2], shift[3]
     n_left = 0
-    for i in range(n):
+    for i in range(first, n):
         bound = (
             spare[i]
             + w0[laid[codes[i, 0] + s0]]
@@ -285,12 +310,12 @@ def room_of(file_b: Any, n_slots: int, n_seconds: int) -> tuple[Any, ...]:
 
 @kernel(
     f"Tuple((i4[::1],i4[::1],u1[:,::1],i8))"
-    f"(i4[::1],i8,i8,{A_TYPE},{B_TYPE},{TABLE_TYPE},{_PLAN},{_SECOND},f8[:,::1],f8,i8[::1],i8,i8,"
-    f"{_ROOM})"
+    f"(i4[::1],i8,i8,{OWN_TYPE},{A_TYPE},{B_TYPE},{TABLE_TYPE},{_PLAN},{_SECOND},f8[:,::1],f8,"
+    f"i8[::1],i8,i8,{_ROOM})"
 )
 def join(
-    order, first, last, file_a, file_b, table, plan, second, weights, least, found, piece, limit,
-    in_room,
+    order, first, last, own, file_a, file_b, table, plan, second, weights, least, found, piece,
+    limit, in_room,
 ):  # fmt: skip
     """Pairs of records order[first … last] of A that weigh more than `least`, by one join.
 
@@ -318,7 +343,7 @@ def join(
     out_a, out_b = np.empty(1024, np.int32), np.empty(1024, np.int32)
     out_levels = np.empty((1024, n_fields), np.uint8)
     n_out, visited, n_at, n_once = 0, 0, 0, 0
-    run_row, run_class, run_to = np.int32(-2), np.int32(-1), np.int64(-1)
+    run_row, run_class, run_to, slot = np.int32(-2), np.int32(-1), np.int64(-1), np.int64(0)
     for o in range(first, last):
         a = order[o]
         if to_b[a] == from_b[a]:
@@ -327,8 +352,9 @@ def join(
         if row != run_row or class_a[a] != run_class or to_b[a] != run_to:
             run_row, run_class, run_to = row, class_a[a], to_b[a]
             empty_lists(n_once, n_at, at, codes_b, seconds, head)
+            slot = own_slot(row, own)
             n_ranges = ranges_beside(
-                field, row, from_b[a], to_b[a], wanted[run_class], posts, start, table,
+                field, row, slot, from_b[a], to_b[a], wanted[run_class], posts, start, table,
                 lows, highs, level_of,
             )  # fmt: skip
             n_in_ranges = 0
@@ -351,26 +377,29 @@ def join(
                     n_once, n_at, at, codes_b, seconds, kinds, caps, lowest, head, following,
                     caught_by,
                 )  # fmt: skip
-        if n_at == 0:
+        before = posts_before(a, slot, posts, start, own)
+        from_once = first_from(at, 0, n_once, before) if before > 0 else 0
+        from_twice = first_from(at, n_once, n_at, before) if before > 0 else n_once
+        if from_once == n_once and from_twice == n_at:
             continue
-        visited += n_once
+        visited += n_once - from_once
         to_lay = 0
         for j in looks:
             if codes_a[a, j] != laid_row[j]:
                 to_lay += length(codes_a[a, j], indptr)
-        if to_lay < _LAY_TO_LOOK * n_once:
+        if to_lay < _LAY_TO_LOOK * (n_once - from_once):
             for s in range(n_looks):
                 lay(looks[s], codes_a[a, looks[s]], laid_row, table, laid)
                 look_shift[s] = 0 if codes_a[a, looks[s]] >= 0 else n_slots
-            n_left = look(n_once, spare, codes, laid, look_shift, weight, left)
+            n_left = look(from_once, n_once, spare, codes, laid, look_shift, weight, left)
         else:
-            n_left = n_once
-            for i in range(n_once):
-                left[i] = i
+            n_left = n_once - from_once
+            for i in range(n_left):
+                left[i] = from_once + i
         if n_at > n_once:
             n_left, met = catch_again(
-                o, codes_a[a], second, weights, kinds, lowest, head, following, caught_by,
-                n_left, left,
+                o, codes_a[a], from_twice, second, weights, kinds, lowest, head, following,
+                caught_by, n_left, left,
             )  # fmt: skip
             visited += met
         for j in checks:

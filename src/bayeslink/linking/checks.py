@@ -11,7 +11,7 @@ from bayeslink.engines.same_input import refuse_same_source
 from bayeslink.engines.spark.choosing import is_spark
 from bayeslink.errors import SettingsError
 from bayeslink.memory import parse_memory
-from bayeslink.sampling.sampler import check_sampling
+from bayeslink.sampling.chains import check_sampling
 from bayeslink.settings import LinkSettings
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from bayeslink.comparing.fields import Field
+from bayeslink.distinct import distinct
 from bayeslink.model.weights import MIN_PSEUDOCOUNT
 from bayeslink.pairs.hashing import mix64
 from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource
@@ -111,7 +112,7 @@ def learn_tree(pairs: PairSource, certain: Pairs, others: Ints) -> Tree:
     """
     if len(certain) < FEWEST or len(pairs.fields) < 2:
         return Tree(n_certain=len(certain))
-    found = pairs.pattern_counts(rows=certain.a.astype(np.int64))
+    found = pairs.pattern_counts(rows=distinct(certain.a).astype(np.int64))
     tables = two_way(found.levels, found.counts, pairs.fields)
     tables -= two_way(certain.levels, np.ones(len(certain), np.int64), pairs.fields)
     tables = np.maximum(tables, 0)

@@ -94,10 +94,14 @@ class Structure:
     def name(self) -> str:
         return INDEPENDENT if self.errors is None else DEPENDENT
 
-    def mode(self, linked: Pairs) -> Parameters:
-        """The m and u of highest density given the links (Eqs 14–15)."""
+    def mode(self, linked: Pairs, held: Ints | None = None) -> Parameters:
+        """The m and u of highest density given the links (Eqs 14–15).
+
+        `held`: level counts of the pairs that u is not learned from; of the links unless given.
+        """
         links = self._levels(linked)
-        plain = posterior_mode(self.priors, links, other_counts(self.all_counts, links))
+        held = links if held is None else held
+        plain = posterior_mode(self.priors, links, other_counts(self.all_counts, held))
         if self.errors is None:
             return plain
         vectors, counts = _counted(linked.levels)

@@ -14,6 +14,7 @@ class Held:
     n_a: Any
     n_b: Any
     n_pairs: Any
+    one_file: bool
 
     def __repr__(self) -> str:
         return "\n".join([self._told(), *(f"  {field!r}" for field in self.fields)])
@@ -23,6 +24,8 @@ class Held:
         return html_table(self._told(), ["field", "comparison", "levels, worst first"], rows)
 
     def _told(self) -> str:
+        if self.one_file:
+            return f"{self.n_a:,} records of one file, {self.n_pairs:,} pairs in scope"
         return f"{self.n_a:,} records of A, {self.n_b:,} of B, {self.n_pairs:,} pairs in scope"
 
 

@@ -28,19 +28,30 @@ _PIECE = 1_000_000  # pairs whose weights are looked up at a time
 class Scope:
     """The pairs that may link: n_A × n_B, or the pairs within each value of a blocking key.
 
-    Or only some of these, spread evenly as far as is known: a share `density`.
+    Or only some of these, spread evenly as far as is known: a share `density`. In one file the
+    pairs are those of two different records, each once.
     """
 
     sizes_a: Ints  # records of A in each block of the blocking key
     sizes_b: Ints
     density: float = 1.0
+    one_file: bool = False  # A and B are the same file
 
     @property
     def n_pairs(self) -> int:
+        if self.one_file:
+            return round(self.density * (int(self.sizes_a @ (self.sizes_a - 1)) // 2))
         return round(self.density * int(self.sizes_a @ self.sizes_b))
 
     @property
     def max_links(self) -> int:
+        """The most links there can be.
+
+        In one file a link makes a record a copy of another. All records of a block but one can be
+        copies: the records in scope less the number of blocks that have any.
+        """
+        if self.one_file:
+            return int(np.maximum(self.sizes_a - 1, 0).sum())
         return int(np.minimum(self.sizes_a, self.sizes_b).sum())
 
 
@@ -118,7 +129,8 @@ class Description:
     """What a source says of itself, as plain data: for provenance, and for people."""
 
     engine: str
-    inputs: tuple[Mapping[str, Any], ...]  # of A and of B: label, kind, sha256, records, …
+    # of A and of B, or of the one file: label, kind, sha256, records, …
+    inputs: tuple[Mapping[str, Any], ...]
     fields: tuple[Mapping[str, Any], ...]  # of each field: distinct, missing and invalid values, …
     warnings: tuple[str, ...]  # what is odd about the inputs
     notes: tuple[str, ...]  # what the counts do not say exactly
@@ -133,9 +145,13 @@ class PairSource(Protocol):
     """Where comparison vectors come from. Several engines, one contract (`tests/contract`).
 
     Rows number the records of a file from 0. Listed pairs rise by row of A, then by row of B.
+
+    In one file A and B are the same records. A pair is two different ones, listed, counted and
+    drawn once, as (lower row, higher row). Its levels do not depend on which comes first.
     """
 
     fields: Sequence[Field]
+    one_file: bool  # the pairs are those of one file with itself
     scope: Scope
     tie_keys: tuple[NDArray[np.uint64], NDArray[np.uint64]]  # of each record, free of row order
     kind: str  # of tables that go back to the caller: "pandas", "polars" or "arrow"
@@ -170,8 +186,8 @@ class PairSource(Protocol):
     ) -> Patterns:
         """Joint counts of the levels of chosen fields (all unless given), `exact` or `sampled`.
 
-        Over all pairs in scope, or over those of chosen records of A. Two fields are a two-way
-        table of levels.
+        Over all pairs in scope, or over those of chosen records of A; in one file, over those
+        that hold a chosen record, each once. Two fields are a two-way table of levels.
         """
 
     def pairs_above(self, weights: Floats, threshold: float, *, in_files: bool = False) -> Pairs:

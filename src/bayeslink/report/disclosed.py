@@ -20,7 +20,7 @@ from bayeslink.report.markup import Number, facts, figure, notes, paragraph, sec
 from bayeslink.report.material import Material
 from bayeslink.report.sections import file_names, how_to_review, provenance
 from bayeslink.report.svg import escape, tag
-from bayeslink.runs.evaluation import evaluate
+from bayeslink.runs.evaluation import evaluate_links
 from bayeslink.sampling.diagnostics import Diagnostic, verdict
 
 
@@ -64,7 +64,7 @@ def _overview(s: dict[str, Any], counts: Counts) -> str:
 
 
 def _against_truth(material: Material, truth: pa.Table, counts: Counts) -> str:
-    e = evaluate(material.links, truth)
+    e = evaluate_links(material.links, truth)
     return paragraph(
         f"Against the truth given: {counts(e.true_links)} of the links are true and "
         f"{counts(e.false_links)} false; {counts(e.missed)} of {counts(e.n_true)} true pairs are "

@@ -18,7 +18,7 @@ from bayeslink.report.disclosed import disclosed_page
 from bayeslink.report.examples import examples
 from bayeslink.report.material import Material, gather
 from bayeslink.report.svg import asset, escape, tag
-from bayeslink.runs.evaluation import evaluate
+from bayeslink.runs.evaluation import evaluate_links
 from bayeslink.runs.pair_files import pairs_of
 from bayeslink.runs.run import Run
 
@@ -65,7 +65,7 @@ def report(
 
 def page(material: Material, *, truth: pa.Table | None, values: bool) -> tuple[str, str]:
     """The title and the body of the page."""
-    result = None if truth is None else evaluate(material.links, truth)
+    result = None if truth is None else evaluate_links(material.links, truth)
     title = sections.title(material)
     parts = [
         fit.section_of(material),

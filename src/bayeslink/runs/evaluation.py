@@ -11,6 +11,11 @@ from numpy.typing import NDArray
 from bayeslink.data.id_pairs import SIDES, TEXT
 from bayeslink.errors import SettingsError
 from bayeslink.notebook_html import html_table
+from bayeslink.runs.cluster_evaluation import (
+    ClusterEvaluation,
+    evaluate_clusters,
+    holds_clusters,
+)
 from bayeslink.runs.pair_files import pairs_of
 
 
@@ -79,8 +84,8 @@ class Evaluation:
 
 def evaluate(
     links: Any, truth: Any, *, candidates: Any = None, n_pairs: int | None = None
-) -> Evaluation:
-    """Compare links with the true pairs: precision, recall, F1; and so for candidate pairs.
+) -> Evaluation | ClusterEvaluation:
+    """Compare links, or clusters, with the truth.
 
     Parameters
     ----------
@@ -89,13 +94,28 @@ def evaluate(
         a file with these, rows of two, a `Run` or a run directory. Ids are compared as text, a
         pair given twice counts once. If `links` has a column `decision`, only its rows that say
         "link" count. `candidates` are the pairs left after (post-hoc) blocking.
+
+        Or clusters and the true ones, as tables or files with columns `id` and `entity_id`: every
+        id of the truth must be in the clusters.
     n_pairs
         Pairs in scope before blocking, n_A × n_B if there is no blocking key.
 
     Returns
     -------
     Evaluation
+        Of links: precision, recall, F1; and so of candidate pairs.
+    ClusterEvaluation
+        Of clusters: the same by pairs, B-cubed, clusters that are exactly right, their number.
     """
+    if holds_clusters(links) and candidates is None and n_pairs is None:
+        return evaluate_clusters(links, truth)
+    return evaluate_links(links, truth, candidates=candidates, n_pairs=n_pairs)
+
+
+def evaluate_links(
+    links: Any, truth: Any, *, candidates: Any = None, n_pairs: int | None = None
+) -> Evaluation:
+    """Compare links with the true pairs, as `evaluate` does."""
     tables = [pairs_of(links, "links"), pairs_of(truth, "truth")]
     if candidates is not None:
         tables.append(pairs_of(candidates, "candidates"))

@@ -34,7 +34,7 @@ class Kept:
 def written(parts: dict[str, Any], kept: Kept, ended: Sequence[Ints]) -> Arrays:
     """The arrays of the parts (named tuples), of what was kept and of the far links that ended."""
     return {
-        **{f"{part}.{key}": array for part, key, array in _arrays(parts)},
+        **arrays_of(parts),
         "kept.links": np.concatenate([_NONE, *kept.links]),
         "kept.n_links": np.concatenate([_NONE, *kept.n_links]),
         "ended": np.concatenate([np.zeros((0, 4), np.int64), *ended]),
@@ -43,9 +43,19 @@ def written(parts: dict[str, Any], kept: Kept, ended: Sequence[Ints]) -> Arrays:
 
 def restore(found: Arrays, parts: dict[str, Any]) -> tuple[Kept, list[Ints]]:
     """Fill the arrays of the parts in place; what was kept, and the far links that ended."""
+    fill(parts, found)
+    return Kept([found["kept.links"]], [found["kept.n_links"]]), [found["ended"]]
+
+
+def arrays_of(parts: dict[str, Any]) -> Arrays:
+    """The arrays of named tuples, by the names of both."""
+    return {f"{part}.{key}": array for part, key, array in _arrays(parts)}
+
+
+def fill(parts: dict[str, Any], found: Arrays) -> None:
+    """Fill the arrays of named tuples in place."""
     for part, key, array in _arrays(parts):
         array[...] = found[f"{part}.{key}"]
-    return Kept([found["kept.links"]], [found["kept.n_links"]]), [found["ended"]]
 
 
 def _arrays(parts: dict[str, Any]) -> list[tuple[str, str, NDArray[Any]]]:

@@ -7,17 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bayeslink.errors import BayeslinkError
 from bayeslink.kernels.births import Records
 from bayeslink.kernels.matchings import list_matchings
 from bayeslink.kernels.parameters import Model, Vectors
 from bayeslink.kernels.sampling import Graph
 from bayeslink.linkage.posthoc import Blocks
-from bayeslink.model.error_counts import ErrorPriors
-from bayeslink.model.structure import Structure
-from bayeslink.model.weights import Priors, at_least
+from bayeslink.model.kernel_input import describe_vectors, model_of
 from bayeslink.pairs.hashing import mix64
-from bayeslink.pairs.source import Ints, Pairs, count_levels
+from bayeslink.pairs.source import Ints, Pairs
 from bayeslink.pairs.vectors import distinct_vectors
 
 MOST_LISTED = 250  # matchings of a block up to which it is drawn jointly
@@ -60,7 +57,7 @@ class Layout:
         candidates = blocks.candidates
         low = blocks.low.take(np.arange(0)) if restricted else blocks.low
         structure = blocks.structure
-        model = _model(structure, (candidates, blocks.known, low))
+        model = model_of(structure, (candidates, blocks.known, low))
         patterns, _, number = distinct_vectors(
             np.concatenate([candidates.levels, blocks.known.levels, low.levels])
         )
@@ -128,51 +125,6 @@ class Layout:
         )
 
 
-def _model(structure: Structure, listed: tuple[Pairs, ...]) -> Model:
-    """The structure as the kernels want it; counts of all pairs are not below those listed."""
-    priors, counts = structure.priors, structure.all_counts
-    of_listed = [count_levels(pairs.levels, counts.shape[1]) for pairs in listed]
-    seen = of_listed[0] + of_listed[1]
-    all_counts = at_least(counts, sum(of_listed[1:], of_listed[0]))
-    _check_shapes(priors, all_counts - seen)
-    errors = structure.errors
-    if errors is None:
-        n = len(priors.used)
-        empty = np.zeros((n, 1))
-        errors = ErrorPriors(np.zeros(n, np.int64), empty, np.zeros(priors.used.shape), 0.0)
-    return Model(
-        alpha_m=priors.alpha_m,
-        alpha_u=priors.alpha_u,
-        used=priors.used,
-        all_counts=all_counts,
-        free=structure.tree.free(len(priors.used)),
-        by_errors=int(structure.errors is not None),
-        alpha_h=errors.alpha_h,
-        used_h=errors.alpha_h > 0,
-        alpha_level=errors.alpha_level,
-        wrong=priors.used & ~errors.right,
-        right=priors.used & errors.right,
-        centre=errors.centre,
-        spread=errors.spread,
-    )
-
-
-def describe_vectors(structure: Structure, levels: NDArray[np.uint8]) -> Vectors:
-    """Comparison vectors with all that their weights need."""
-    seen, wrong = levels > 0, np.zeros(levels.shape, bool)
-    if structure.errors is not None:
-        seen, wrong = structure.errors.seen_and_wrong(levels)
-    sets, _, seen_set = distinct_vectors(seen)
-    return Vectors(
-        levels=np.ascontiguousarray(levels),
-        n_missing=(~seen).sum(1),
-        n_wrong=wrong.sum(1),
-        seen_set=seen_set,
-        fixed_log_u=structure.tree.log_u(levels),
-        sets=sets,
-    )
-
-
 def _by_pattern(pattern: Ints, luck: NDArray[np.uint64]) -> Ints:
     """np.lexsort((luck, pattern)), in half of its time."""
     order = np.argsort(luck)
@@ -200,19 +152,6 @@ def _records(blocks: Blocks, edges: Ints, pattern: NDArray[np.int32]) -> Records
 def both_ends(pairs: Pairs, n_a: int) -> NDArray[np.int32]:
     """[pair, 2]: its records, those of B numbered after those of A."""
     return np.column_stack([pairs.a, pairs.b + np.int32(n_a)]).astype(np.int32)
-
-
-def _check_shapes(priors: Priors, others: Ints) -> None:
-    """Refuse Dirichlet parameters that are not positive: a draw with them would never end.
-
-    `others` are the level counts of u with every candidate linked, the fewest there can be.
-    """
-    shapes = np.stack([priors.alpha_m, priors.alpha_u + others])[:, priors.used]
-    if not (shapes > 0).all():
-        raise BayeslinkError(
-            f"m and u cannot be drawn: a Dirichlet parameter is {shapes.min():g}, and all should "
-            "be positive, whatever the data and the settings. Please report this fault."
-        )
 
 
 def _oriented(blocks: Blocks) -> tuple[Ints, Ints, Ints]:

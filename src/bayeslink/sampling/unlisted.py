@@ -15,8 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bayeslink.distinct import distinct
 from bayeslink.linkage.posthoc import Blocks
-from bayeslink.pairs.source import Floats, Ints, Pairs
+from bayeslink.model.weights import Parameters
+from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource
 
 ANY = -1  # in place of a field: all pairs in scope
 _PILOT = 4000  # pairs drawn of each join, to see what links it may hold
@@ -33,33 +35,52 @@ _AT_ONCE = 20_000  # proposals made together, about: each call takes its time
 class FarPairs:
     """How far pairs are proposed, and how many a sweep."""
 
-    blocks: Blocks
+    pairs: PairSource
+    parameters: Parameters  # those of the fit,
+    theta: float  # and what a link costs there
     joins: tuple[tuple[int, int, int], ...]  # field, level, pairs
     shares: Floats  # of proposals
     expected: float  # links among far pairs, at the fit's values; rather too many
     a_sweep: int
     _listed: Ints  # numbers of the pairs that are listed or known, sorted
-    _known_a: NDArray[np.bool_]  # records in known links
-    _known_b: NDArray[np.bool_]
+    _closed: tuple[NDArray[np.bool_], NDArray[np.bool_]]  # records of A and of B in known links
 
     @classmethod
     def of(cls, blocks: Blocks, seed: int) -> FarPairs | None:
-        """None if every pair is listed."""
+        """Beside the blocks of two files; None if every pair is listed."""
         if blocks.all_listed:
             return None
         pairs = blocks.pairs
-        sizes = pairs.join_sizes()
-        joins = [(int(j), int(h), int(sizes[j, h])) for j, h in np.argwhere(sizes > 0)]
-        joins.append((ANY, 0, pairs.n_pairs))
         n_b = pairs.n_b
         listed = [p.numbered(n_b) for p in (blocks.candidates, blocks.low, blocks.barred)]
         known = np.zeros(pairs.n_a, bool), np.zeros(n_b, bool)
         known[0][blocks.known.a] = known[1][blocks.known.b] = True
-        even = np.full(len(joins), 1 / len(joins))
-        far = cls(blocks, tuple(joins), even, 0.0, 0, np.sort(np.concatenate(listed)), *known)
-        return far._weighed(np.random.default_rng([seed, 2**32 - 1]))
+        model = blocks.parameters, blocks.theta
+        return cls.beside(pairs, *model, np.concatenate(listed), known, seed, _free_share(blocks))
 
-    def _weighed(self, rng: np.random.Generator) -> FarPairs:
+    @classmethod
+    def beside(
+        cls,
+        pairs: PairSource,
+        parameters: Parameters,
+        theta: float,
+        listed: Ints,
+        closed: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+        seed: int,
+        free_share: float = 1.0,
+    ) -> FarPairs:
+        """All pairs but those of the numbers listed, and those of closed records.
+
+        `free_share` is the share of the pairs that can link at a time.
+        """
+        sizes = pairs.join_sizes()
+        joins = [(int(j), int(h), int(sizes[j, h])) for j, h in np.argwhere(sizes > 0)]
+        joins.append((ANY, 0, pairs.n_pairs))
+        even = np.full(len(joins), 1 / len(joins))
+        given = (pairs, parameters, theta, tuple(joins), even, 0.0, 0, np.sort(listed), closed)
+        return cls(*given)._weighed(np.random.default_rng([seed, 2**32 - 1]), free_share)
+
+    def _weighed(self, rng: np.random.Generator, free_share: float) -> FarPairs:
         """Shares in proportion to the links that each join may hold, as a pilot sample has it."""
         mass = np.zeros(len(self.joins))
         for k, (field, level, size) in enumerate(self.joins):
@@ -71,27 +92,9 @@ class FarPairs:
         shares[-1] += 1 - shares.sum()
         weighed = replace(self, shares=shares)
         drawn, q = weighed._propose([rng], _PILOT)
-        expected = self._free_share() * float((self._odds(drawn) / q).mean())
+        expected = free_share * float((self._odds(drawn) / q).mean())
         a_sweep = int(np.clip(_TRIES * expected, _LEAST_TRIES, _MOST_TRIES))
         return replace(weighed, expected=expected, a_sweep=a_sweep)
-
-    def _free_share(self) -> float:
-        """Share of the pairs that can link at a time, for both their records are free in the fit.
-
-        θ, the cost of the fit's last link, is low where hardly a record is left, so that the odds
-        of all pairs add up to thousands of links; but only pairs of free records can take them up.
-        At least one record counts as free, for the last link found one. Where half the records of
-        either file are free, odds are taken as they are: more proposals then do no harm.
-        """
-        scope, start = self.blocks.pairs.scope, self.blocks.start
-        share = 1.0
-        for sizes, known, rows in (
-            (scope.sizes_a, self._known_a, start.a),
-            (scope.sizes_b, self._known_b, start.b),
-        ):
-            n = max(1, int(sizes.sum()) - int(known.sum()))
-            share *= max(1, n - int((~known[rows]).sum())) / n
-        return min(1.0, share / _MANY_FREE)
 
     def propose(self, seed: int, chain: int, parts: range) -> tuple[Pairs, Floats]:
         """Proposals for these parts of a chain, and q; infinite for those that cannot link."""
@@ -114,10 +117,10 @@ class FarPairs:
         for k in np.unique(which):
             at = np.flatnonzero(which == k)
             field, level, _ = self.joins[k]
-            a[at], b[at] = self.blocks.pairs.draw_pairs(field, level, luck[at])
+            a[at], b[at] = self.pairs.draw_pairs(field, level, luck[at])
         out = a < 0  # drawn outside the scope: as good as no proposal
         a[out], b[out] = a[~out][0] if (~out).any() else 0, b[~out][0] if (~out).any() else 0
-        levels = self.blocks.pairs.levels_of(a, b)
+        levels = self.pairs.levels_of(a, b)
         drawn = Pairs(a, b, levels)
         return drawn, np.where(out, np.inf, self._q(levels))
 
@@ -128,17 +131,36 @@ class FarPairs:
         return q
 
     def _draw(self, field: int, level: int, luck: Floats) -> Pairs:
-        a, b = self.blocks.pairs.draw_pairs(field, level, luck)
+        a, b = self.pairs.draw_pairs(field, level, luck)
         a, b = a[a >= 0], b[a >= 0]
-        return Pairs(a, b, self.blocks.pairs.levels_of(a, b))
+        return Pairs(a, b, self.pairs.levels_of(a, b))
 
     def _odds(self, drawn: Pairs) -> Floats:
-        w = self.blocks.parameters.weight_of(drawn.levels) - self.blocks.theta
+        w = self.parameters.weight_of(drawn.levels) - self.theta
         return np.where(self._open(drawn), np.exp(np.minimum(w, 50.0)), 0.0)
 
     def _open(self, drawn: Pairs) -> NDArray[np.bool_]:
         """Whether pairs are neither listed nor known, nor of a record whose link is known."""
-        number = drawn.numbered(self.blocks.pairs.n_b)
+        number = drawn.numbered(self.pairs.n_b)
         at = np.minimum(np.searchsorted(self._listed, number), max(0, len(self._listed) - 1))
         listed = self._listed[at] == number if len(self._listed) else np.zeros(len(number), bool)
-        return ~(listed | self._known_a[drawn.a] | self._known_b[drawn.b])
+        return ~(listed | self._closed[0][drawn.a] | self._closed[1][drawn.b])
+
+
+def _free_share(blocks: Blocks) -> float:
+    """Share of the pairs that can link at a time, for both their records are free in the fit.
+
+    θ, the cost of the fit's last link, is low where hardly a record is left, so that the odds of
+    all pairs add up to thousands of links; but only pairs of free records can take them up. At
+    least one record counts as free, for the last link found one. Where half the records of either
+    file are free, odds are taken as they are: more proposals then do no harm.
+    """
+    scope, start, share = blocks.pairs.scope, blocks.start, 1.0
+    for sizes, known, rows in (
+        (scope.sizes_a, blocks.known.a, start.a),
+        (scope.sizes_b, blocks.known.b, start.b),
+    ):
+        settled = distinct(known)
+        n = max(1, int(sizes.sum()) - len(settled))
+        share *= max(1, n - int((~np.isin(rows, settled)).sum())) / n
+    return min(1.0, share / _MANY_FREE)

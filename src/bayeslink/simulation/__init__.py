@@ -1,1 +1,1 @@
-"""Made-up people in two files, with the truth."""
+"""Made-up people in two files, or several times in one, with the truth."""

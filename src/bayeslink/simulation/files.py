@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +48,18 @@ class Simulation:
     a: pa.Table
     b: pa.Table
     truth: pa.Table
+
+    @property
+    def tables(self) -> dict[str, pa.Table]:
+        """What is written, by the name of the file."""
+        return dict(zip(FILES, (self.a, self.b, self.truth), strict=True))
+
+
+class Simulated(Protocol):
+    """What can be written: two files, or one with duplicates, and the truth."""
+
+    @property
+    def tables(self) -> dict[str, pa.Table]: ...
 
 
 def simulate(
@@ -107,7 +120,7 @@ def simulate(
     n_a, n_b = n, n if n_b is None else n_b
     shares = {"overlap": overlap, "missing": missing}
     shares |= {"group_quarters": group_quarters, "duplicates": duplicates}
-    _check(n_a, n_b, errors, kinds, spread, seed, shares)
+    check(errors, kinds, spread, seed, shares, n=n_a, n_b=n_b)
     rng = np.random.default_rng(seed)
     n_links = round(overlap * min(n_a, n_b))
     n_people = n_a + n_b - n_links
@@ -126,14 +139,14 @@ def simulate(
         again = who_b[rng.random(n_b) < duplicates]
         who_b = rng.permutation(np.concatenate([who_b, again]))
     b = forget(corrupt(people.take(who_b), errors, kinds, rng, spread), missing, rng)
-    ids_a, ids_b = _ids("A", n_a), _ids("B", len(who_b))
+    ids_a, ids_b = record_ids("A", n_a), record_ids("B", len(who_b))
     row_a, row_b = _same_people(who_a, who_b)
     truth = pa.table({"id_a": ids_a.take(row_a), "id_b": ids_b.take(row_b)})
     return Simulation(a.add_column(0, "id", ids_a), b.add_column(0, "id", ids_b), truth)
 
 
-def write_simulation(sim: Simulation, directory: Path, *, force: bool = False) -> None:
-    """Write a.csv, b.csv and truth.csv to a directory, all three or none.
+def write_simulation(sim: Simulated, directory: Path, *, force: bool = False) -> None:
+    """Write a.csv, b.csv and truth.csv to a directory, all or none; of one file, no b.csv.
 
     Parameters
     ----------
@@ -151,7 +164,7 @@ def write_simulation(sim: Simulation, directory: Path, *, force: bool = False) -
     old = directory.with_name(f".{directory.name}.{token}.old")
     try:
         fresh.mkdir(parents=True)
-        for name, table in zip(FILES, (sim.a, sim.b, sim.truth), strict=True):
+        for name, table in sim.tables.items():
             _write_csv(table, fresh / name)
         if directory.exists():
             directory.rename(old)
@@ -177,18 +190,18 @@ def _same_people(who_a: Ints, who_b: Ints) -> tuple[Ints, Ints]:
     return np.repeat(np.arange(len(who_a)), n), order[at]
 
 
-def _check(
-    n_a: int,
-    n_b: int,
+def check(
     errors: int,
     kinds: Sequence[str],
     spread: str,
     seed: int,
     shares: Mapping[str, float],
+    **sizes: int,
 ) -> None:
+    """Refuse what no file can be made with."""
     most = len(ERROR_FIELDS)
-    _check_whole("n", n_a, 1, None, "records in file A")
-    _check_whole("n_b", n_b, 1, None, "records in file B")
+    for name, size in sizes.items():
+        _check_whole(name, size, 1, None, f"records in file {'B' if name == 'n_b' else 'A'}")
     _check_whole("seed", seed, 0, None, "the start of the random numbers")
     _check_whole("errors", errors, 0, most, f"wrong fields per record ({', '.join(ERROR_FIELDS)})")
     for name, share in shares.items():
@@ -219,7 +232,8 @@ def _check_whole(name: str, value: int, low: int, high: int | None, meaning: str
         )
 
 
-def _ids(letter: str, n: int) -> pa.Array:
+def record_ids(letter: str, n: int) -> pa.Array:
+    """Ids of n records, or people: a letter and a number."""
     width = max(6, len(str(n)))
     return pa.array([f"{letter}{k:0{width}d}" for k in range(1, n + 1)], pa.string())
 

@@ -1,6 +1,7 @@
 """Swapped names, against plain loops over all pairs."""
 
 import itertools
+from contextlib import ExitStack
 from unittest.mock import patch
 
 import numpy as np
@@ -176,3 +177,68 @@ def test_a_linkage_understands_it(tmp_path):
     levels = all_levels(run.pairs).reshape(-1, 3)
     weights = [r.posterior.blocks.parameters.weight_of(levels) for r in (run, opened)]
     assert (weights[0] == weights[1]).all()
+
+
+# --- one file -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["all listed", "few listed", "few kinds"])
+def one_file(request):
+    rows = list(itertools.chain(*records()))
+    table = pa.Table.from_pylist(rows)
+    few = {"few listed": [(swapping, "_LISTED_A_RECORD", 0.3), (swaps, "_AT_A_TIME", 50)]}
+    few["all listed"] = [(swapping, "_LISTED_A_RECORD", 100)]
+    few["few kinds"] = [(swaps, "_MOST", 250), *few["all listed"]]
+    with ExitStack() as patches:
+        for module, name, value in few[request.param]:
+            patches.enter_context(patch.object(module, name, value))
+        source = bl.compare(table, fields=FIELDS, swapped_names=True)
+    assert source.one_file
+    assert (request.param == "few listed") == (len(source.exceptions) < source.n_exceptions)
+    return rows, source, request.param == "few kinds"
+
+
+def test_swaps_within_a_file_are_what_plain_loops_find(one_file):
+    rows, source, few_kinds = one_file
+    n = [0, 0, 0]
+    for i, j in itertools.combinations(range(len(rows)), 2):
+        found, turned = (
+            source.levels_of(np.array([x], np.int32), np.array([y], np.int32))[0].tolist()
+            for x, y in ((i, j), (j, i))
+        )
+        kind = expected(rows[i], rows[j])
+        assert found == turned
+        assert found[0] == (3 + kind if kind else found[0]) or few_kinds
+        assert kind or found[0] not in (4, 5)
+        n[found[0] - 3 if found[0] in (4, 5) else 0] += 1
+    assert n[2] > 5
+    assert few_kinds or n[1] > 5
+
+
+def test_counts_searches_and_draws_of_swaps_within_a_file(one_file):
+    rows, source, _ = one_file
+    a, b = (x.astype(np.int32) for x in np.triu_indices(len(rows), 1))
+    levels, number = source.levels_of(a, b), a.astype(np.int64) * source.n_b + b
+    counts = source.level_counts().counts
+    for j in range(3):
+        assert counts[j].tolist() == np.bincount(levels[:, j], minlength=7).tolist()
+    chosen = np.array([3, 8, 12, 64])
+    for fields, of in ((None, None), ([0, 2], None), (None, chosen), ([1], chosen)):
+        some = np.isin(a, of) | np.isin(b, of) if of is not None else np.ones(len(a), bool)
+        wanted = np.unique(levels[some][:, fields or [0, 1, 2]], axis=0, return_counts=True)
+        found = source.pattern_counts(fields, of)
+        assert found.levels.tolist() == wanted[0].tolist()
+        assert found.counts.tolist() == wanted[1].tolist()
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        weights, threshold = rng.normal(0, 3, (3, 7)), rng.normal(0, 4)
+        found = source.pairs_above(weights, threshold)
+        wanted = np.flatnonzero(sum_weights(weights, levels) > threshold)
+        assert found.numbered(source.n_b).tolist() == number[wanted].tolist()
+        assert (found.levels == levels[wanted]).all()
+    sizes = source.join_sizes()
+    for j, h in np.argwhere(sizes > 0):
+        x, y = source.draw_pairs(j, h, rng.random((1000, 3)))
+        inside, there = x >= 0, levels[:, j] == h
+        assert set(x[inside].astype(np.int64) * source.n_b + y[inside]) <= set(number[there])
+        assert inside.mean() == pytest.approx(there.sum() / sizes[j, h], abs=0.08)

@@ -212,6 +212,19 @@ def test_simulate_and_demo(tmp_path):
     assert json.loads(done.stdout)["n_matches"] == 20
     again = run_cli("simulate", "--n", 50, "-o", tmp_path / "s")
     assert again.exit_code == 4
+    one = run_cli("simulate", "--n", 50, "--sizes", "1,1", "-o", tmp_path / "one", "--json")
+    told = json.loads(one.stdout)
+    assert told["n"] == 50
+    assert 25 <= told["n_entities"] < 45
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["a.csv", "truth.csv"]
+    for flags, why in (
+        (("--sizes", "1,1", "--n-b", 5), "--n-b is for two files"),
+        (("--married", 0.2), "--married is for one file"),
+        (("--sizes", "1;1"), "--sizes must be numbers"),
+    ):
+        refused = run_cli("simulate", *flags, "-o", tmp_path / "other")
+        assert refused.exit_code == 2
+        assert why in refused.stderr
     for _ in range(2):  # the second run replaces the first
         demo = run_cli("demo", "--n", 300, "-o", tmp_path / "demo")
         assert demo.exit_code == 0, demo.output

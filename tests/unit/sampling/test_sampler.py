@@ -16,9 +16,9 @@ import bayeslink as bl
 from bayeslink import threads
 from bayeslink.errors import BayeslinkError, SettingsError
 from bayeslink.linkage.assignment import assign
+from bayeslink.model import kernel_input
 from bayeslink.model.weights import Priors, proportions
 from bayeslink.pairs.source import count_levels
-from bayeslink.sampling import layout as layouts
 from bayeslink.sampling import sampler
 from bayeslink.sampling.diagnostics import summarize
 from bayeslink.sampling.layout import Layout
@@ -378,9 +378,9 @@ def test_a_draw_of_a_shape_that_is_not_positive_is_refused(blocks, monkeypatch):
     blocks = replace(blocks, structure=replace(blocks.structure, all_counts=short.counts))
     with pytest.raises(BayeslinkError, match="counts should hold every pair listed"):
         bl.sample(blocks, **SHORT)
-    monkeypatch.setattr(layouts, "at_least", lambda counts, seen: counts)
+    monkeypatch.setattr(kernel_input, "at_least", lambda counts, seen: counts)
     with pytest.raises(BayeslinkError, match=r"Dirichlet parameter is -\d+"):
         bl.sample(blocks, **SHORT)
     nan = [replace(f, u_prior=(math.nan,) * f.n_levels) for f in FIELDS]
     with pytest.raises(BayeslinkError, match="Dirichlet parameter is nan"):
-        layouts._check_shapes(Priors.of(nan), np.zeros_like(short.counts))
+        kernel_input._check_shapes(Priors.of(nan), np.zeros_like(short.counts))

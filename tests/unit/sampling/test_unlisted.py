@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bayeslink as bl
-from bayeslink.sampling.unlisted import PART, FarPairs
+from bayeslink.sampling.unlisted import PART, FarPairs, _free_share
 
 N = 2000
 FIELDS = [
@@ -15,11 +15,11 @@ FIELDS = [
 ]
 
 
-def far_pairs(overlap, n_known=0):
+def blocks_of(overlap, n_known=0):
     made = bl.simulate(N, overlap=overlap, seed=1)
     known = made.truth.slice(0, n_known) if n_known else None
     run = bl.link(made.a, made.b, FIELDS, known_links=known, draws=1, tune=0, chains=1)
-    return FarPairs.of(run.posterior.blocks, seed=1)
+    return run.posterior.blocks
 
 
 def test_few_are_proposed_where_hardly_a_record_is_free():
@@ -27,9 +27,10 @@ def test_few_are_proposed_where_hardly_a_record_is_free():
 
     Nearly all of these were of records that are linked already.
     """
-    far = far_pairs(overlap=1)
-    assert len(far.blocks.start) == N
-    assert far.blocks.theta == pytest.approx(-np.log(N), abs=0.01)
+    blocks = blocks_of(overlap=1)
+    far = FarPairs.of(blocks, seed=1)
+    assert len(blocks.start) == N
+    assert far.theta == pytest.approx(-np.log(N), abs=0.01)
     assert far.expected < 1
     assert far.a_sweep == 20
     _, q = far.propose(1, 0, range(1))  # every pair keeps its chance
@@ -38,13 +39,13 @@ def test_few_are_proposed_where_hardly_a_record_is_free():
 
 
 def test_odds_are_taken_as_they_are_where_half_the_records_are_free():
-    assert far_pairs(overlap=0.4)._free_share() == 1.0
+    assert _free_share(blocks_of(overlap=0.4)) == 1.0
 
 
 def test_records_of_known_links_are_neither_free_nor_taken():
     """Their pairs cannot link, and add no odds."""
-    far = far_pairs(overlap=0.9, n_known=500)
-    start, known = far.blocks.start, far.blocks.known
+    blocks = blocks_of(overlap=0.9, n_known=500)
+    start, known = blocks.start, blocks.known
     linked = [len(np.setdiff1d(*rows)) for rows in ((start.a, known.a), (start.b, known.b))]
     free = [1 - n / (N - 500) for n in linked]
-    assert far._free_share() == pytest.approx(4 * free[0] * free[1])
+    assert _free_share(blocks) == pytest.approx(4 * free[0] * free[1])

@@ -1,0 +1,436 @@
+"""One file with duplicates: the penalized likelihood of a forest of pointers.
+
+A record is an original or a copy of another. An edge weighs w − θ, and log ρ more if it points to
+a record that is a copy itself. Two maximisations alternate: of the forest given m, u, θ and ρ
+(`kernels.best_forest`: exact in small components, with a bound in large ones), and of m and u given
+the forest; θ follows from the prior over partitions, ρ from its posterior. There are several
+starts, and all distinct modes found are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from bayeslink.errors import SettingsError
+from bayeslink.kernels.best_forest import best_forest
+from bayeslink.linkage import partitions
+from bayeslink.linkage.partitions import ClusterSizes, edge_cost
+from bayeslink.linkage.rivals import expected_above
+from bayeslink.model.dependence import ABOVE, LEAD, learn_tree
+from bayeslink.model.structure import DEPENDENT, Structure, checked_structure
+from bayeslink.model.weights import ByField, Parameters, other_counts, proportions
+from bayeslink.notebook_html import Shown
+from bayeslink.pairs.candidates import Candidates
+from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource, count_levels
+
+POINTERS, STAR, TREE = "pointers", "star", "tree"
+SHAPES = (POINTERS, STAR, TREE)
+_MAX_ITERATIONS = 60
+_SHARES = (0.01, 0.1, 0.4)  # of the records that are copies, to start from
+_MOST_AT_START = 20_000_000  # pairs above θ expected, beyond which a start is left out
+_SLACK = 6.0  # candidates of the sampler: this far below θ,
+_A_RECORD = 40  # but about so many a record at most
+
+
+@dataclass(frozen=True, slots=True)
+class ForestMode:
+    """A local maximum."""
+
+    structure: Structure = field(repr=False)
+    parameters: Parameters = field(repr=False)
+    parent: NDArray[np.int32] = field(repr=False)  # of each row; −1: an original
+    linked: Pairs = field(repr=False)  # the edges
+    theta: float
+    rho: float
+    objective: float
+    gap: float  # by which the last forest may fall short of the best, at most; 0: it is the best
+    converged: bool
+
+    @property
+    def n_entities(self) -> int:
+        return int((self.parent < 0).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class ForestFit(ForestMode, Shown):
+    """The best mode found; all of them, best first, are in `modes`."""
+
+    pairs: PairSource = field(repr=False)
+    shape: str
+    sizes: ClusterSizes
+    beta: Floats = field(repr=False)
+    together: Pairs = field(repr=False)  # known
+    apart: Pairs = field(repr=False)
+    modes: tuple[ForestMode, ...] = field(repr=False)
+
+    @property
+    def m(self) -> ByField:
+        return ByField(self.pairs.fields, self.parameters.m)
+
+    @property
+    def u(self) -> ByField:
+        return ByField(self.pairs.fields, self.parameters.u)
+
+    @property
+    def clusters(self) -> Ints:
+        """A row of each row's cluster, the same for all of it."""
+        return roots(self.parent)
+
+    def candidates(self) -> Pairs:
+        """The pairs that the sampler goes through: as far below θ as there is room for."""
+        most, slack = _A_RECORD * max(1000, self.pairs.n_a), _SLACK
+        while slack > 0 and (
+            expected_above(self.pairs, self.parameters, self.theta - slack) > 2 * most
+        ):
+            slack -= 1.0
+        while True:
+            listed = Candidates(self.pairs, slack=0.0)
+            found, _ = listed.above(self.parameters, self.theta - slack)
+            if len(found) <= most or slack <= 0:
+                return found
+            slack -= 1.0
+
+
+def log_rho_grid(shape: str) -> Floats:
+    """The values of log ρ: a grid with equal chances, or one value."""
+    if shape == POINTERS:
+        return np.linspace(np.log(1e-6), 0.0, 61)
+    return np.array([-np.inf if shape == STAR else 0.0])
+
+
+def roots(parent: NDArray[np.int32]) -> Ints:
+    """The original of each record."""
+    root = np.where(parent >= 0, parent, np.arange(len(parent))).astype(np.int64)
+    while not np.array_equal(root[root], root):
+        root = root[root]
+    return root
+
+
+def fit_forest(
+    pairs: PairSource,
+    *,
+    sizes: ClusterSizes | None = None,
+    structure: str = DEPENDENT,
+    shape: str = POINTERS,
+    links: Any = None,
+    nonlinks: Any = None,
+    progress: Callable[[str], None] = lambda message: None,
+) -> ForestFit:
+    """Maximise the penalized likelihood of a forest from several starts.
+
+    Parameters
+    ----------
+    sizes
+        The prior of how many records a person has; `ClusterSizes()` unless given.
+    structure
+        "dependent" or "independent" fields, as in `fit_penalized`.
+    shape
+        "pointers" (ρ is learned), "star" (all copies are of one original: ρ = 0) or "tree" (a copy
+        of a copy is as likely: ρ = 1).
+    links, nonlinks
+        Pairs (id_a, id_b) known to be of one person, and of two.
+    """
+    checked_structure(structure)
+    if shape not in SHAPES:
+        raise SettingsError(
+            f"unknown shape {shape!r}. Allowed: 'pointers' (how often a record is a copy of a copy "
+            "is learned), 'star' (never) and 'tree' (as often as of the original)."
+        )
+    problem = _Problem.of(pairs, sizes or ClusterSizes(), shape, links, nonlinks)
+    progress("fitting the forest")
+    modes = _climb_all(problem, _starts(problem), [])
+    if structure == DEPENDENT:
+        problem = replace(problem, structure=_learned(problem, modes[0]))
+        starts = [(problem.mode_of(mode.linked, mode.parent), mode.theta) for mode in modes[:3]]
+        modes = _climb_all(problem, starts, [])
+    best = None
+    while best is not (best := modes[0]):
+        progress(f"fitting the forest: {best.n_entities:,} people")
+        near = [(best.parameters, best.theta + step) for step in (-2.0, -1.0, 1.0, 2.0)]
+        modes = _climb_all(problem, _bearable(problem, near), modes)
+    of_best = {name: getattr(modes[0], name) for name in ForestMode.__slots__}
+    return ForestFit(
+        **of_best, pairs=pairs, shape=shape, sizes=problem.sizes, beta=problem.beta,
+        together=problem.together, apart=problem.apart, modes=tuple(modes),
+    )  # fmt: skip
+
+
+# --- one climb ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    pairs: PairSource
+    structure: Structure
+    sizes: ClusterSizes
+    beta: Floats
+    shape: str
+    candidates: Candidates
+    together: Pairs
+    apart: Pairs
+
+    @classmethod
+    def of(
+        cls, pairs: PairSource, sizes: ClusterSizes, shape: str, links: Any, nonlinks: Any
+    ) -> _Problem:
+        structure = Structure.independent(pairs.fields, pairs.level_counts().counts)
+        found = [_known(pairs, given) for given in (links, nonlinks)]
+        _refuse_contradictions(pairs, *found)
+        candidates = Candidates(pairs, expected=expected_above)
+        beta = sizes.beta(pairs.n_a)
+        return cls(pairs, structure, sizes, beta, shape, candidates, *found)
+
+    def mode_of(self, linked: Pairs, parent: NDArray[np.int32]) -> Parameters:
+        return self.structure.mode(linked, self._within(parent, linked))
+
+    def _within(self, parent: NDArray[np.int32], linked: Pairs) -> Ints:
+        """Level counts of all pairs within clusters: none of them is a non-link."""
+        a, b = pairs_within(roots(parent))
+        levels = self.pairs.levels_of(a, b) if len(a) else linked.levels
+        return count_levels(levels, self.structure.all_counts.shape[1])
+
+    def objective(self, parameters: Parameters, linked: Pairs, parent: Any, rho: float) -> float:
+        of_size = sizes_of(parent, len(self.beta))
+        out = self.structure.log_density(parameters, linked)
+        out += partitions.log_prior(of_size, self.beta)
+        return out + float(_rho_density(np.array([np.log(rho)]), parent, of_size)[0])
+
+
+def pairs_within(cluster: Ints) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """All pairs of rows with the same cluster, lower row first."""
+    order = np.argsort(cluster, kind="stable")
+    starts = np.flatnonzero(np.append(True, np.diff(cluster[order]) != 0))
+    size = np.diff(np.append(starts, len(order)))
+    later = np.repeat(starts + size, size) - np.arange(len(order)) - 1  # members after each
+    first = np.repeat(np.arange(len(order)), later)
+    step = np.arange(len(first)) - np.repeat(np.cumsum(later) - later, later)
+    a, b = order[first], order[first + step + 1]
+    return np.minimum(a, b).astype(np.int32), np.maximum(a, b).astype(np.int32)
+
+
+def sizes_of(parent: NDArray[np.int32], n: int) -> Ints:
+    """Trees by size, from 0."""
+    size = np.bincount(roots(parent), minlength=1)
+    return np.bincount(np.minimum(size[size > 0], n - 1), minlength=n)
+
+
+def _rho_density(log_rho: Floats, parent: NDArray[np.int32], of_size: Ints) -> Floats:
+    """log p(which forest | partition, ρ), for each ρ, without what does not hang on ρ but k."""
+    k = np.arange(len(of_size))
+    has = np.flatnonzero(of_size * (k > 1))
+    deep = int(((parent >= 0) & (parent[parent] >= 0)).sum())
+    norm = of_size[has] * (has - 2) * np.log1p(np.outer(np.exp(log_rho), has - 1))
+    out = -norm.sum(1) - float(of_size[has] @ np.log(has))
+    return np.asarray(out + (deep * log_rho if deep else 0.0))
+
+
+def _learned_rho(problem: _Problem, parent: NDArray[np.int32]) -> float:
+    """The mean of ρ given the forest."""
+    grid = log_rho_grid(problem.shape)
+    if len(grid) == 1:
+        return float(np.exp(grid[0]))
+    log_p = _rho_density(grid, parent, sizes_of(parent, len(problem.beta)))
+    p = np.exp(log_p - log_p.max())
+    return float(p @ np.exp(grid) / p.sum())
+
+
+def _climb(problem: _Problem, parameters: Parameters, theta: float) -> ForestMode:
+    """Alternate until the forest no longer changes; the best forest on the way."""
+    rho = 0.0 if problem.shape == STAR else 1.0 if problem.shape == TREE else 0.03
+    best: ForestMode | None = None
+    seen: set[bytes] = set()
+    for _ in range(_MAX_ITERATIONS):
+        parent, linked, gap = _best_forest(problem, parameters, theta, rho)
+        while np.bincount(roots(parent)).max() >= len(problem.beta):  # larger than a person can be
+            theta += 1.0
+            parent, linked, gap = _best_forest(problem, parameters, theta, rho)
+        settled = parent.tobytes() in seen
+        if settled and best is not None:
+            return replace(best, converged=True)
+        seen.add(parent.tobytes())
+        parameters = problem.mode_of(linked, parent)
+        rho = _learned_rho(problem, parent)
+        theta = edge_cost(problem.pairs.n_pairs, len(linked))
+        objective = problem.objective(parameters, linked, parent, max(rho, 1e-300))
+        if best is None or objective > best.objective:
+            best = ForestMode(
+                problem.structure, parameters, parent, linked, theta, rho, objective, gap, False
+            )
+    assert best is not None
+    return best
+
+
+def _best_forest(
+    problem: _Problem, parameters: Parameters, theta: float, rho: float
+) -> tuple[NDArray[np.int32], Pairs, float]:
+    """The best forest given m, u, θ and ρ: parents, edges, and the gap to the bound."""
+    n = problem.pairs.n_a
+    found, w = problem.candidates.above(parameters, theta)
+    open_ = np.flatnonzero(~np.isin(found.numbered(n), problem.apart.numbered(n)))
+    found, gain = found.take(open_), w[open_] - theta
+    within = known_groups(problem.pairs, problem.together)
+    if len(within):  # worth more than all else
+        new = ~np.isin(found.numbered(n), within.numbered(n))
+        found = found.take(np.flatnonzero(new)).with_more(within)
+        gain = np.concatenate([gain[new], np.full(len(within), 1e6)])
+    parent, gap = solve_forest(found.a, found.b, gain, n, rho, problem.pairs.tie_keys[0])
+    parent = _parted(parent, problem.apart)
+    child = np.flatnonzero(parent >= 0).astype(np.int32)
+    ends = np.sort(np.column_stack([child, parent[child]]), axis=1)
+    number = ends[:, 0].astype(np.int64) * n + ends[:, 1]
+    order = np.argsort(found.numbered(n), kind="stable")
+    at = order[np.searchsorted(found.numbered(n)[order], number)]
+    return parent, found.take(np.sort(at)), gap
+
+
+def solve_forest(
+    a: NDArray[np.int32], b: NDArray[np.int32], gain: Floats, n: int, rho: float, keys: Any
+) -> tuple[NDArray[np.int32], float]:
+    """Parents of the forest of largest worth, and by how much it may fall short of it at most."""
+    rank = np.argsort(np.argsort(keys, kind="stable")).astype(np.int32)  # ties: by key, not row
+    x, y = rank[a], rank[b]
+    own, other = np.concatenate([x, y]), np.concatenate([y, x])
+    order = np.lexsort((other, own))
+    owner, neighbour = own[order], other[order]
+    gains = np.concatenate([gain, gain])[order].astype(np.float64)
+    start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n))]).astype(np.int64)
+    label = components(x, y, n)
+    members = np.argsort(label, kind="stable").astype(np.int32)
+    first = np.concatenate([[0], np.cumsum(np.bincount(label))]).astype(np.int64)
+    half = np.flatnonzero(owner < neighbour)
+    edges = half[np.lexsort((half, -gains[half], label[owner[half]]))].astype(np.int64)
+    n_edges = np.bincount(label[owner[half]], minlength=len(first) - 1)
+    first_edge = np.concatenate([[0], np.cumsum(n_edges)]).astype(np.int64)
+    parent = np.full(n, -1, np.int32)
+    worth, bound = np.zeros((2, len(first) - 1))
+    log_rho = float(np.log(rho)) if rho > 0 else -np.inf
+    best_forest(
+        start, neighbour, gains, owner, edges, members, first, first_edge, log_rho,
+        parent, worth, bound,
+    )  # fmt: skip
+    row = np.argsort(rank).astype(np.int32)
+    found = parent[rank]
+    return np.where(found >= 0, row[found], -1).astype(np.int32), float((bound - worth).sum())
+
+
+def components(a: Any, b: Any, n: int) -> Ints:
+    """Number of the connected component of each of n records."""
+    graph = coo_array((np.ones(len(a), np.int8), (a, b)), (n, n))
+    return np.asarray(connected_components(graph, directed=False)[1], np.int64)
+
+
+# --- what is known --------------------------------------------------------------------------------
+
+
+def _known(pairs: PairSource, given: Any) -> Pairs:
+    if given is None:
+        empty = np.zeros(0, np.int32)
+        return Pairs(empty, empty, np.zeros((0, len(pairs.fields)), np.uint8))
+    found = pairs.find(given)
+    swap = found.a > found.b
+    a, b = np.where(swap, found.b, found.a), np.where(swap, found.a, found.b)
+    return Pairs(a.astype(np.int32), b.astype(np.int32), found.levels)
+
+
+def known_groups(pairs: PairSource, together: Pairs) -> Pairs:
+    """All pairs of records that known links make one person."""
+    if not len(together):
+        return together
+    label = components(together.a, together.b, pairs.n_a)
+    named = np.unique(np.concatenate([together.a, together.b]))
+    a, b = pairs_within(label[named])
+    a, b = named[a].astype(np.int32), named[b].astype(np.int32)
+    return Pairs(a, b, pairs.levels_of(a, b))
+
+
+def _refuse_contradictions(pairs: PairSource, together: Pairs, apart: Pairs) -> None:
+    n = pairs.n_a
+    groups = known_groups(pairs, together)
+    both = int(np.isin(apart.numbered(n), groups.numbered(n)).sum())
+    if both:
+        raise SettingsError(
+            f"{both} pairs are given as two people that the links given make one. Settle them "
+            "first."
+        )
+
+
+def _parted(parent: NDArray[np.int32], apart: Pairs) -> NDArray[np.int32]:
+    """The forest without the trees that hold two records known to be apart."""
+    root = roots(parent)
+    wrong = root[apart.a][root[apart.a] == root[apart.b]]
+    return np.where(np.isin(root, wrong), -1, parent).astype(np.int32) if len(wrong) else parent
+
+
+# --- starts and modes -----------------------------------------------------------------------------
+
+
+def _starts(problem: _Problem) -> list[tuple[Parameters, float]]:
+    """Where to climb from: the prior's m, level shares of all pairs as u, some shares of copies."""
+    priors, n = problem.structure.priors, problem.pairs.n_a
+    u = proportions(priors.pseudo_u + problem.structure.all_counts, priors.used)
+    usual = Parameters(proportions(priors.alpha_m, priors.used), u, priors.used)
+    thetas = [edge_cost(problem.pairs.n_pairs, int(share * n)) for share in _SHARES]
+    found = _bearable(problem, [(usual, theta) for theta in thetas])
+    return found or [(usual, max(thetas))]
+
+
+def _bearable(
+    problem: _Problem, starts: list[tuple[Parameters, float]]
+) -> list[tuple[Parameters, float]]:
+    """The starts above whose θ there are not too many pairs."""
+    return [
+        (parameters, theta)
+        for parameters, theta in starts
+        if expected_above(problem.pairs, parameters, theta) <= _MOST_AT_START
+    ]
+
+
+def _climb_all(
+    problem: _Problem, starts: list[tuple[Parameters, float]], modes: list[ForestMode]
+) -> list[ForestMode]:
+    """Distinct modes, best first: those there are and those climbed to from the starts."""
+    for parameters, theta in starts:
+        mode = _climb(problem, parameters, theta)
+        same = [x for x in modes if np.array_equal(roots(x.parent), roots(mode.parent))]
+        if not same or mode.objective > same[0].objective + 1e-9:
+            modes = [x for x in modes if x not in same] + [mode]
+    return sorted(modes, key=lambda mode: -mode.objective)
+
+
+def _learned(problem: _Problem, mode: ForestMode) -> Structure:
+    """Dependent fields: m by errors, and the tree learned from certain non-links."""
+    certain = certain_within(problem.pairs, problem.candidates, mode)
+    levels = count_levels(mode.linked.levels, problem.structure.all_counts.shape[1])
+    others = other_counts(problem.structure.all_counts, levels)
+    tree = learn_tree(problem.pairs, certain, others)
+    return problem.structure.dependent(problem.pairs.fields, tree)
+
+
+def certain_within(pairs: PairSource, candidates: Candidates, mode: ForestMode) -> Pairs:
+    """Pairs of originals with their copies, in clusters that are certain.
+
+    All edges weigh more than θ, and more than any pair that leaves the cluster, by some margin. All
+    other pairs of such an original are non-links.
+    """
+    found, w = candidates.above(mode.parameters, mode.theta - 1)
+    root = roots(mode.parent)
+    rival = np.full(pairs.n_a, -np.inf)
+    out = root[found.a] != root[found.b]
+    for rows in (found.a[out], found.b[out]):
+        np.maximum.at(rival, root[rows], w[out])
+    weakest = np.full(pairs.n_a, np.inf)
+    of_edges = mode.parameters.weight_of(mode.linked.levels)
+    np.minimum.at(weakest, root[mode.linked.a], of_edges)
+    certain = np.isfinite(weakest) & (weakest > mode.theta + ABOVE) & (weakest > rival + LEAD)
+    copies = np.flatnonzero(certain[root] & (root != np.arange(len(root))))
+    copies = copies[np.argsort(pairs.tie_keys[0][root[copies]], kind="stable")][:20_000]
+    a = root[copies].astype(np.int32)
+    b = copies.astype(np.int32)
+    return Pairs(a, b, pairs.levels_of(np.minimum(a, b), np.maximum(a, b)))

@@ -1,0 +1,194 @@
+"""How good are clusters of records, when it is known which record is of whom?
+
+Clusters and truth are two partitions of the same records, so everything follows from how many
+records each cluster has of each entity.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bayeslink.data.id_pairs import id_text
+from bayeslink.data.records import read_records, repeats
+from bayeslink.errors import InputError
+from bayeslink.notebook_html import html_table
+
+COLUMNS = ("id", "entity_id")
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvaluation:
+    """Clusters against the truth. Shares are nan where they are of nothing.
+
+    Attributes
+    ----------
+    n_records
+        Records that both have.
+    n_left_out
+        Records of the clusters that the truth does not have.
+    n_clusters, n_entities
+        Clusters, and entities in truth, of these records.
+    precision, recall, f1
+        By pairs: share of the pairs within clusters that are of one entity, share of the pairs of
+        one entity that are within a cluster, and the harmonic mean of both.
+    bcubed_precision, bcubed_recall, bcubed_f1
+        By records (B-cubed): the share of a record's cluster that is of its entity, and the share
+        of its entity that is in its cluster, both averaged over records; the harmonic mean of both.
+    exact_clusters
+        Clusters that are a whole entity and nothing else, those of one record among them.
+    exact_precision, exact_recall
+        exact_clusters / n_clusters and exact_clusters / n_entities.
+    """
+
+    n_records: int
+    n_left_out: int
+    n_clusters: int
+    n_entities: int
+    precision: float
+    recall: float
+    f1: float
+    bcubed_precision: float
+    bcubed_recall: float
+    bcubed_f1: float
+    exact_clusters: int
+    exact_precision: float
+    exact_recall: float
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        rows = [[name, value] for name, value in self.as_dict().items()]
+        return html_table("Clusters against the truth", ["", ""], rows)
+
+    def as_dict(self) -> dict[str, float | int]:
+        """Return all numbers by name."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        left_out = f", {self.n_left_out:,} more without a truth" if self.n_left_out else ""
+        return "\n".join(
+            [
+                f"records    {self.n_records:>12,}{left_out}",
+                f"clusters   {self.n_clusters:>12,}   true   {self.n_entities:>12,}"
+                f"   exactly so {self.exact_clusters:>8,}",
+                f"pairs      precision {self.precision:.4f}   recall {self.recall:.4f}"
+                f"   F1 {self.f1:.4f}",
+                f"B-cubed    precision {self.bcubed_precision:.4f}   recall "
+                f"{self.bcubed_recall:.4f}   F1 {self.bcubed_f1:.4f}",
+            ]
+        )
+
+
+def evaluate_clusters(clusters: Any, truth: Any) -> ClusterEvaluation:
+    """Compare clusters with the truth: by pairs, by records (B-cubed) and cluster by cluster.
+
+    Parameters
+    ----------
+    clusters, truth
+        Which entity each record is of: a pandas, polars or Arrow table with columns `id` and
+        `entity_id`, the path of a file with these, or a run with `clusters`. Every id of the truth
+        must be in the clusters.
+    """
+    found, true = _entities_of(clusters, "clusters"), _entities_of(truth, "truth")
+    at = pc.index_in(true["id"], found["id"].combine_chunks()).combine_chunks()
+    if at.null_count:
+        raise InputError(
+            f"{at.null_count:,} ids of the truth are not in the clusters. Ids are compared as "
+            "text. Give the clusters of all records, those of one record among them."
+        )
+    cluster = _numbered(found["entity_id"].take(at))
+    entity = _numbered(true["entity_id"])
+    return _compared(cluster, entity, len(found) - len(true))
+
+
+def _compared(cluster: Ints, entity: Ints, n_left_out: int) -> ClusterEvaluation:
+    """Of the records that both have: number of the cluster and of the entity of each."""
+    n, sizes, true_sizes = len(cluster), np.bincount(cluster), np.bincount(entity)
+    both, shared = np.unique(cluster * (len(true_sizes) + 1) + entity, return_counts=True)
+    of_cluster, of_entity = np.divmod(both, len(true_sizes) + 1)
+    pairs, found, true = (_n_pairs(counts) for counts in (shared, sizes, true_sizes))
+    by_cluster = float((shared**2 / sizes[of_cluster]).sum()) if n else 0.0
+    by_entity = float((shared**2 / true_sizes[of_entity]).sum()) if n else 0.0
+    exact = int(((shared == sizes[of_cluster]) & (shared == true_sizes[of_entity])).sum())
+    return ClusterEvaluation(
+        n_records=n,
+        n_left_out=n_left_out,
+        n_clusters=len(sizes),
+        n_entities=len(true_sizes),
+        precision=_share(pairs, found),
+        recall=_share(pairs, true),
+        f1=_share(2 * pairs, found + true),
+        bcubed_precision=_share(by_cluster, n),
+        bcubed_recall=_share(by_entity, n),
+        bcubed_f1=_share(2 * by_cluster * by_entity / max(1, n), by_cluster + by_entity),
+        exact_clusters=exact,
+        exact_precision=_share(exact, len(sizes)),
+        exact_recall=_share(exact, len(true_sizes)),
+    )
+
+
+def _n_pairs(sizes: Ints) -> int:
+    return int(sizes @ (sizes - 1)) // 2
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else math.nan
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def holds_clusters(source: Any) -> bool:
+    """Whether this says which entity each record is of, and not which pairs are links."""
+    if isinstance(source, str | os.PathLike):
+        return Path(source).is_file() and "entity_id" in _read_file(Path(source)).column_names
+    if hasattr(source, "clusters"):
+        return True
+    columns = getattr(source, "column_names", getattr(source, "columns", ()))
+    return "entity_id" in [name for name in columns if isinstance(name, str)]
+
+
+def _entities_of(source: Any, role: str) -> pa.Table:
+    """Ids and entities as two columns of text, each id once."""
+    if hasattr(source, "clusters"):
+        source = source.clusters
+    if isinstance(source, str | os.PathLike):
+        source = _read_file(Path(source))
+    if not hasattr(source, "__arrow_c_stream__"):
+        raise InputError(
+            f"{role} must be a table with the columns id and entity_id, or the path of one, got "
+            f"{type(source).__name__}. Pairs of ids are for links."
+        )
+    table = pa.table(source)
+    absent = [name for name in COLUMNS if table.column_names.count(name) != 1]
+    if absent:
+        raise InputError(
+            f"{role} must have one column {' and one '.join(absent)}. It has "
+            f"{', '.join(map(str, table.column_names)) or 'none at all'}; rename the columns with "
+            "the ids of records and of entities to id and entity_id."
+        )
+    named = pa.table({name: id_text(table[name], f"{role}.{name}") for name in COLUMNS})
+    again, _ = repeats(named["id"].combine_chunks())
+    if again:
+        raise InputError(f"{again:,} records are in {role} more than once. Give each record once.")
+    return named
+
+
+def _read_file(path: Path) -> pa.Table:
+    return pa.table(read_records(path, id=None, columns=None, side="(clusters)").columns)
+
+
+def _numbered(column: pa.ChunkedArray) -> Ints:
+    codes = column.combine_chunks().dictionary_encode().indices
+    return np.asarray(codes.to_numpy(zero_copy_only=False), np.int64)
