@@ -15,7 +15,7 @@ import pytest
 import bayeslink as bl
 from bayeslink.kernels import births, moves, parameters, random, sampling
 from bayeslink.kernels import matchings as listing
-from bayeslink.model.kernel_input import describe_vectors, model_of
+from bayeslink.model.kernel_input import describe_vectors, kernel_model
 from bayeslink.model.structure import Structure
 from bayeslink.model.weights import Priors
 from bayeslink.pairs.source import Pairs
@@ -296,7 +296,7 @@ def single_chance(p, state, e):
         pattern, n, no_rows, none, none, none, no_rows, no_rows, none, none
     )  # fmt: skip
     nothing = Pairs(none, none, np.zeros((0, shape[0]), np.uint8))
-    model = model_of(structure, (nothing, nothing, nothing))
+    model = kernel_model(structure, (nothing, nothing, nothing))
     draw = np.zeros(1, np.int64), np.zeros(1), np.zeros((1, *shape)), np.zeros((1, *shape))
     rest = np.zeros((shape[0], 1)), np.zeros(shape[0]), np.zeros(shape)
     sampling.run_sweeps(

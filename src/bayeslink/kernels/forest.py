@@ -205,7 +205,7 @@ def collect(i, forest, space):
 
 
 @helper
-def bar(t, candidates, forest, space):
+def bar_trees(t, candidates, forest, space):
     """Bar trees with records known to be apart from the part. Whether it may leave its tree.
 
     It may not if a record known to be one with one of the part is not of the part.
@@ -249,7 +249,7 @@ def alone(t, roots, forest, sizes):
 
 
 @helper
-def joined(t, s, forest, sizes, space):
+def weight_joined(t, s, forest, sizes, space):
     """Weight of a part in a tree of size s, but for that of its edge and of being no tree."""
     if s + t >= len(sizes.beta):
         return 0.0
@@ -325,7 +325,7 @@ def move_part(i, candidates, forest, sizes, odds, space, rng):
         return
     t = collect(i, forest, space)
     c = forest.cluster[i]
-    may_leave = bar(t, candidates, forest, space)
+    may_leave = bar_trees(t, candidates, forest, space)
     if forest.parent[i] >= 0:
         unhang(i, forest)
     rest = take_out(t, c, forest)
@@ -349,7 +349,7 @@ def move_part(i, candidates, forest, sizes, odds, space, rng):
             if space.barred[to] == stamp and to != c:
                 continue
             weight = as_copy * odds[candidates.pattern[e]]
-            weight *= joined(t, forest.size[to], forest, sizes, space)
+            weight *= weight_joined(t, forest.size[to], forest, sizes, space)
             if forest.parent[y] >= 0:
                 weight *= power(forest.log_rho[0], 1)
             space.weights[n], space.own[n], space.entry[n] = weight, x, e
@@ -424,12 +424,12 @@ def try_birth(a, b, pattern, q, candidates, forest, sizes, odds, space, rng):
         return
     s, t, n = forest.size[to], forest.size[c], forest.n[UNLISTED]
     t = collect(root_of(a, forest), forest, space)
-    bar(t, candidates, forest, space)
+    bar_trees(t, candidates, forest, space)
     if space.barred[to] == space.stamp[0] or n >= len(forest.unlisted):
         return
     take_out(t, c, forest)
     roots, as_copy = root_weights(t, forest, space)
-    weight = as_copy * joined(t, s, forest, sizes, space) * odds[pattern]
+    weight = as_copy * weight_joined(t, s, forest, sizes, space) * odds[pattern]
     if forest.parent[b] >= 0:
         weight *= power(forest.log_rho[0], 1)
     if accept * alone(t, roots, forest, sizes) * (n + 1) * q < 2.0 * weight:
@@ -450,12 +450,12 @@ def try_death(candidates, forest, sizes, odds, space, rng):
     x = forest.unlisted[k]
     c, y, pattern, q = forest.cluster[x], forest.parent[x], forest.pattern[x], forest.q[x]
     t = collect(x, forest, space)
-    if not bar(t, candidates, forest, space):
+    if not bar_trees(t, candidates, forest, space):
         return
     unhang(x, forest)
     rest = take_out(t, c, forest)
     roots, as_copy = root_weights(t, forest, space)
-    weight = as_copy * joined(t, rest, forest, sizes, space) * odds[pattern]
+    weight = as_copy * weight_joined(t, rest, forest, sizes, space) * odds[pattern]
     if forest.parent[y] >= 0:
         weight *= power(forest.log_rho[0], 1)
     if accept * 2.0 * weight < alone(t, roots, forest, sizes) * n * q:

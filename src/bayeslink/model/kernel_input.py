@@ -14,7 +14,7 @@ from bayeslink.pairs.source import Ints, Pairs, count_levels
 from bayeslink.pairs.vectors import distinct_vectors
 
 
-def model_of(structure: Structure, listed: tuple[Pairs, ...]) -> Model:
+def kernel_model(structure: Structure, listed: tuple[Pairs, ...]) -> Model:
     """The structure as the kernels want it; counts of all pairs are not below those listed."""
     priors, counts = structure.priors, structure.all_counts
     of_listed = [count_levels(pairs.levels, counts.shape[1]) for pairs in listed]

@@ -20,7 +20,7 @@ from bayeslink.kernels import compile_modules
 from bayeslink.kernels.births import BARRED, Far
 from bayeslink.kernels.forest import Candidates, Forest, Output, Sizes, Space, run_forest
 from bayeslink.linkage.forest import ForestFit, known_groups, log_rho_grid
-from bayeslink.model.kernel_input import describe_vectors, model_of, start_parameters
+from bayeslink.model.kernel_input import describe_vectors, kernel_model, start_parameters
 from bayeslink.model.structure import Structure
 from bayeslink.pairs.hashing import mix64
 from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource
@@ -117,7 +117,7 @@ class ForestChain:
         self.n_sweeps, self.done = tune + draws, 0
         self.vectors = describe_vectors(layout.structure, layout.patterns)
         nothing = layout.listed.take(np.arange(0))
-        self.model = model_of(layout.structure, (layout.listed, nothing, nothing))
+        self.model = kernel_model(layout.structure, (layout.listed, nothing, nothing))
         self.sizes = Sizes(layout.beta, float(layout.beta.sum()), grid)
         self.forest = _forest(layout, start, log_rho)
         edges = self.forest.pattern[self.forest.parent >= 0]

@@ -12,7 +12,7 @@ from bayeslink.kernels.matchings import list_matchings
 from bayeslink.kernels.parameters import Model, Vectors
 from bayeslink.kernels.sampling import Graph
 from bayeslink.linkage.posthoc import Blocks
-from bayeslink.model.kernel_input import describe_vectors, model_of
+from bayeslink.model.kernel_input import describe_vectors, kernel_model
 from bayeslink.pairs.hashing import mix64
 from bayeslink.pairs.source import Ints, Pairs
 from bayeslink.pairs.vectors import distinct_vectors
@@ -57,7 +57,7 @@ class Layout:
         candidates = blocks.candidates
         low = blocks.low.take(np.arange(0)) if restricted else blocks.low
         structure = blocks.structure
-        model = model_of(structure, (candidates, blocks.known, low))
+        model = kernel_model(structure, (candidates, blocks.known, low))
         patterns, _, number = distinct_vectors(
             np.concatenate([candidates.levels, blocks.known.levels, low.levels])
         )
