@@ -423,7 +423,7 @@ def _learn_structure(problem: _Problem, mode: Mode, climb: Climb) -> tuple[_Prob
         counts = problem.structure.all_counts
         others = other_counts(counts, count_levels(mode.linked.levels, counts.shape[1]))
         tree = learn_tree(problem.pairs, certain, others)
-        structure = problem.structure.dependent(problem.pairs.fields, tree)
+        structure = problem.structure.dependent(problem.pairs.fields, tree, mode.linked)
         problem = replace(problem, structure=structure, passed={})
         mode = climb(problem, problem.structure.mode(mode.linked), mode.theta)
         certain = _certain(problem, mode)
