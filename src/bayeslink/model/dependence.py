@@ -69,10 +69,20 @@ class Tree:
         return free
 
     def log_u(self, levels: NDArray[np.uint8]) -> Floats:
-        """log u of the fields that depend on another, for each comparison vector."""
+        """log u of the fields that depend on another, for each comparison vector.
+
+        Where the other is missing, on that on which the other depends, and so on.
+        """
         out = np.zeros(len(levels))
+        of = {d.field: d for d in self.dependences}
         for d in self.dependences:
-            out += d.log_u[levels[:, d.on], levels[:, d.field]]
+            table, on, left = d.log_u, d.on, np.ones(len(levels), bool)
+            while on in of and not levels[left, on].all():
+                seen = left & (levels[:, on] > 0)
+                out[seen] += table[levels[seen, on], levels[seen, d.field]]
+                left &= ~seen
+                table, on = _through(of[on].log_u, table), of[on].on
+            out[left] += table[levels[left, on], levels[left, d.field]]
         return out
 
     def least(self, log_u: Floats) -> Floats:
@@ -84,6 +94,12 @@ class Tree:
 
 
 INDEPENDENT_FIELDS = Tree()
+
+
+def _through(of_middle: Floats, of_field: Floats) -> Floats:
+    """log u of a field given another, where it depends on a third that depends on the other."""
+    levels = len(of_field)
+    return np.log(np.exp(of_middle[:, 1:levels]) @ np.exp(of_field[1:]))
 
 
 def certain_links(
