@@ -160,6 +160,14 @@ BUGS = {
         POSTERIOR + "[penalty-False-250]",
         "of_level[j, vectors.levels[g, j]]", "of_level[j, max(1, vectors.levels[g, j])]",
     ),
+    # --- complete and incomplete links
+    "the law of all links does not hear of incomplete ones": bug(
+        ALL_PAIRS + "[all-tied-overlap]", "shape[0, t] += 1.0", "shape[0, t] += 0.0",
+    ),
+    "rows of incomplete links are not tied": bug(
+        ALL_PAIRS + "[all-tied-overlap]",
+        "shape[a, e] += model.tie * expected_h(model, a, e, log_h)", "pass",
+    ),
     # --- links of pairs that no sweep visits
     "births weighed by the links there are, not one more": bug(
         ALL_PAIRS + "[some-independent-overlap]",
