@@ -1,18 +1,19 @@
 """All pairs in scope are sampled, whichever of them are candidates, listed or neither.
 
 Small problems whose posterior is a sum over all matchings: m and u are integrated out exactly but
-for the odds of which fields are wrong, which are summed over a fine grid. Each structure, each
-prior, from no pair listed to all pairs swept.
+for the odds of which fields are wrong, and the law of their number where rows of it are tied: these
+are summed over fine grids. Each structure, each prior, from no pair listed to all pairs swept.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp, roots_jacobi, softmax
 
 from bayeslink.engines.listed import ListedPairs
 from bayeslink.linkage import posthoc
@@ -21,13 +22,16 @@ from bayeslink.linkage.posthoc import posthoc_blocks
 from bayeslink.linkage.priors import Overlap, Penalty
 from bayeslink.model.dependence import Dependence, Tree
 from bayeslink.model.error_counts import log_symmetric
+from bayeslink.model.gaps import thinned
 from bayeslink.pairs.source import Pairs
 from bayeslink.sampling import unlisted
 from bayeslink.sampling.sampler import sample
 from tests.statistical import marginal
 
 N_A, N_B = 3, 4
-GRID = 16  # points for each log r
+GRID = 16  # points for each log r,
+STICK = 14  # and for each piece of h₀
+TIE = 6.0  # pairs
 PRIORS = {"penalty": Penalty(1.0), "overlap": Overlap(1.0, 2.0)}
 # candidates, listed pairs that are no candidates, and the rest
 LISTED = {"all": (12, 0), "some": (4, 4), "low": (0, 12), "few": (2, 1), "none": (0, 0)}
@@ -65,6 +69,8 @@ def blocks_of(source, prior, structure, listed):
     fit = fit_penalized(source, prior=prior)
     if structure != "independent":
         other = fit.structure.dependent(source.fields, tree())
+        if structure == "tied":
+            other = replace(other, errors=tied_priors(other.errors, source))
         fit = replace(fit, structure=other, parameters=other.mode(fit.linked))
     blocks = posthoc_blocks(source, fit, w0=-np.inf)
     every, (n_swept, n_low) = blocks.candidates, listed
@@ -81,6 +87,45 @@ def blocks_of(source, prior, structure, listed):
         low=every.take(best[n_swept : n_swept + n_low]),
         listed_to=-np.inf if n_swept + n_low == len(every) else 0.0,
     )
+
+
+def tied_priors(errors, source):
+    """Rows of h tied to row 0."""
+    thinning = thinned(np.array([0.3, -0.5, 0.2]), source.level_counts().counts)
+    usual = errors.alpha_h[0] / errors.alpha_h[0].sum()
+    return replace(errors, tie=TIE, thinning=thinning, usual=usual)
+
+
+def law_of_numbers(errors, n_missing, n_wrong, matchings):
+    """log p of how many fields are wrong in the links of each matching, h summed out."""
+    rows = []
+    for a in range(4):
+        own, at = n_missing == a, np.arange(4 - a)
+        rows.append((matchings[:, own, None] & (n_wrong[own, None] == at)).sum(1))
+    if errors.tie == 0:
+        return sum(
+            marginal.log_dirichlet_multinomial(n, errors.alpha_h[a, : 4 - a])
+            for a, n in enumerate(rows)
+        )
+    total = []
+    for h, log_w in law_on_a_grid(errors.alpha_h[0]):
+        log_p = log_w + rows[0] @ np.log(h)
+        for a in (1, 2, 3):
+            alpha = errors.alpha_h[a] / (1 + TIE) + TIE * (errors.thinning[a] @ h)
+            log_p = log_p + marginal.log_dirichlet_multinomial(rows[a], alpha[: 4 - a])
+        total.append(log_p)
+    return logsumexp(total, axis=0)
+
+
+def law_on_a_grid(alpha):
+    """Points of a Dirichlet law and their log weights: broken sticks, by Gauss and Jacobi."""
+    sticks = []
+    for k in range(len(alpha) - 1):
+        x, w = roots_jacobi(STICK, alpha[k + 1 :].sum() - 1, alpha[k] - 1)
+        sticks.append([((1 + v) / 2, np.log(each / w.sum())) for v, each in zip(x, w, strict=True)])
+    for pieces in itertools.product(*sticks):
+        left = np.cumprod([1.0, *(1 - piece for piece, _ in pieces)])
+        yield left * [*(piece for piece, _ in pieces), 1.0], sum(w for _, w in pieces)
 
 
 def exact(source, prior, structure):
@@ -108,11 +153,7 @@ def exact(source, prior, structure):
             log_p += marginal.log_dirichlet_multinomial(linked[:, j, at], alpha)
     seen, wrong = errors.seen_and_wrong(pairs.levels)
     n_missing, n_wrong = (~seen).sum(1), wrong.sum(1)
-    for a in range(4):
-        own = n_missing == a
-        at = np.arange(4 - a)
-        by_wrong = (matchings[:, own, None] & (n_wrong[own, None] == at)).sum(1)
-        log_p += marginal.log_dirichlet_multinomial(by_wrong, errors.alpha_h[a, : 4 - a])
+    log_p += law_of_numbers(errors, n_missing, n_wrong, matchings)
     x, weight = np.polynomial.hermite_e.hermegauss(GRID)
     points = np.stack(np.meshgrid(x, x, x), -1).reshape(-1, 3)
     log_weight = np.log(np.stack(np.meshgrid(weight, weight, weight), -1).reshape(-1, 3)).sum(1)
@@ -138,7 +179,7 @@ def drawn(post, pairs):
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("structure", ["independent", "dependent", "covered"])
+@pytest.mark.parametrize("structure", ["independent", "dependent", "covered", "tied"])
 @pytest.mark.parametrize("listed", LISTED)
 def test_the_posterior_is_that_of_all_pairs(listed, structure, prior):
     source = problem(structure)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from bayeslink.comparing.fields import Field
 
+YEARS_OFF = (10_000, 100_000)  # between dates as numbers, one and ten years apart
 DATE_COLUMNS = ("YYYYMMDD", "YYYYDDMM", "day number", "digits of YYYYMMDD, four bits each")
 ORDERS = ("dmy", "mdy", "ymd")
 ALL_DAYS = ("0001-01-01", "9999-12-31")
@@ -53,6 +54,8 @@ _MONTHS = {
 }
 _PIVOT = 30  # years of two digits below it are of this century
 _FAR = 100_000  # days between dates that do not exist or are not whole: in no window
+OLD_STYLE = 13  # days, at most, between the old and the new calendar
+_SHOWN = 20, 1.5, 5.0  # pairs of two calendars, times as many as at other gaps, and in errors
 FILLER = 5.0  # times as many dates on 1 January as on other days: it stands for "some day"
 
 
@@ -234,6 +237,29 @@ def fillers(*sides: dict[int, int]) -> bool:
     return False
 
 
+def two_calendars(*sides: dict[int, int]) -> bool:
+    """Whether dates lie as far apart as two calendars far more often than a few days off that."""
+    dates, counts, days = [], [], []
+    for side in sides:
+        array = date_array(np.array(sorted(side), np.int64))
+        whole = array[:, 2] > -_FAR * 10**6
+        dates.append(array[whole, 0])
+        days.append(array[whole, 2])
+        counts.append(np.array([side[date] for date in dates[-1].tolist()], np.int64))
+    here, expected = 0, 0.0
+    for old, new in ((0, 1), (1, 0)):
+        gap = style_gap(dates[old])
+        at = np.append(counts[new], 0)
+        for off in (-4, -3, 0, 3, 4):
+            wanted = np.where(gap > 0, days[old] + gap + off, -_FAR)
+            place = np.searchsorted(days[new], wanted)
+            hit = np.append(days[new], _FAR**2)[place] == wanted
+            n = int((counts[old] * at[place] * hit).sum())
+            here, expected = (here + n, expected) if off == 0 else (here, expected + n / 4)
+    least, times, errors = _SHOWN
+    return here >= max(least, times * expected, expected + errors * np.sqrt(expected))
+
+
 # --- comparing ------------------------------------------------------------------------------------
 
 
@@ -264,18 +290,48 @@ def date_levels(field: Field, left: NDArray[Any], right: NDArray[Any]) -> NDArra
     if field.options["partial"]:
         level += 1
         levels[_as_far_as_known(x, y)] = level
+    if field.options["calendar"]:
+        level += 1
+        levels[days == style_gap(np.minimum(x, y))] = level
     if field.options["one_digit"]:
         level += 1
         wrong = left[..., 3] ^ right[..., 3]
         wrong |= wrong >> 2
         wrong = (wrong | wrong >> 1) & 0x11111111  # a bit for each digit that differs
         one = (wrong != 0) & (wrong & (wrong - 1) == 0)
+        one |= np.isin(np.abs(x - y), YEARS_OFF)
         levels[one & (x % 100 != 0) & (y % 100 != 0)] = level
+    if field.options["exchanged"]:
+        level += 1
+        levels[_exchanged(left[..., 3], right[..., 3]) & (x % 100 != 0) & (y % 100 != 0)] = level
     if field.options["swapped"]:
         level += 1
         levels[(left[..., 1] == y) & (x % 100 != 0)] = level
     levels[days <= field.cuts[0]] = level + 1
     return levels
+
+
+def _exchanged(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Two neighbouring digits are in the other order, and all others are the same."""
+    out = np.zeros(np.broadcast_shapes(x.shape, y.shape), bool)
+    for place in range(0, 28, 4):
+        differ = (x >> place ^ x >> (place + 4)) & 0xF
+        out |= (differ != 0) & (x ^ (differ << place | differ << (place + 4)) == y)
+    return out
+
+
+def exchanges(dates: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """The dates with each two neighbouring digits exchanged."""
+    return [
+        dates + (dates // (10 * p) % 10 - dates // p % 10) * (p - 10 * p)
+        for p in (10**k for k in range(7))
+    ]
+
+
+def style_gap(dates: NDArray[Any]) -> NDArray[Any]:
+    """Days from a date of the old calendar to the same day in the new; −1 if there was but one."""
+    century = dates // 1_000_000
+    return np.where(dates >= 15821015, century - century // 4 - 2, -1)
 
 
 def _as_far_as_known(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.bool_]:

@@ -34,6 +34,7 @@ from bayeslink.plain import plain
 
 GIVEN = "given"  # the kind of a field whose levels came with the pairs
 FILLER, PARTIAL = "the same year, and 1 January", "equal as far as known"  # levels of some dates
+CALENDAR = "the same day of another calendar"
 DEFAULT_NORMALISATION = ("unicode", "case", "space")
 
 
@@ -186,16 +187,18 @@ def date(
     format: str | tuple[str | None, str | None] | None = None,
     swapped: bool = True,
     one_digit: bool = True,
+    exchanged: bool = True,
     valid: tuple[str, str] = ("0001-01-01", "2099-12-31"),
     **common: Any,
 ) -> Field:
     """Days between two dates, cut at `cuts`, with levels for what goes wrong with dates.
 
-    From best to worst: equal (within the first cut); day and month swapped; one digit of
-    YYYYMMDD wrong; equal as far as known, where a date is a year or a month only; the same year,
-    where 1 January stands for an unknown day; within the further cuts; further apart. The two
-    levels before the cuts are there only where such dates are. Without `cuts`, they follow from
-    how near dates of different records are by chance.
+    From best to worst: equal (within the first cut); day and month swapped; two neighbouring
+    digits of YYYYMMDD exchanged; one digit wrong, or the year off by one or ten; the same day of
+    the old and the new calendar; equal as far as known, where a date is a year or a month only;
+    the same year, where 1 January stands for an unknown day; within the further cuts; further
+    apart. The three levels before the cuts are there only where such dates are. Without `cuts`,
+    they follow from how near dates of different records are by chance.
 
     `format` is a `strptime` format such as "%d/%m/%Y", or one for each file. Without it, or where
     one of the two is None (or ""), the order of day, month and year is told from the file. A date
@@ -206,12 +209,14 @@ def date(
     fixed = () if is_auto(cuts) else checked_cuts(column, cuts, rising=True)
     swapped = checked_flag(column, "swapped", swapped)
     one_digit = checked_flag(column, "one_digit", one_digit)
+    exchanged = checked_flag(column, "exchanged", exchanged)
     formats = checked_formats(column, format)
-    shared = {"swapped": swapped, "one_digit": one_digit, "valid": checked_days(column, valid)}
+    slips = {"swapped": swapped, "one_digit": one_digit, "exchanged": exchanged}
+    shared = {**slips, "valid": checked_days(column, valid)}
     one = formats[0] if formats[0] == formats[1] else tuple(form or "" for form in formats)
     own = {**({"cuts": fixed} if fixed else {}), **({"format": one} if one else {}), **shared}
     options = {
-        "formats": formats, **shared, "partial": False, "filler": False,
+        "formats": formats, **shared, "partial": False, "filler": False, "calendar": False,
         "orders": ("ymd", "ymd"), "told": (False, False),
         "settle": True, "join": not fixed,
     }  # fmt: skip
@@ -227,7 +232,9 @@ def date_labels(cuts: tuple[float, ...], options: Mapping[str, Any]) -> list[str
     slips = (
         (FILLER, "filler"),
         (PARTIAL, "partial"),
+        (CALENDAR, "calendar"),
         ("one digit wrong", "one_digit"),
+        ("two digits exchanged", "exchanged"),
         ("day and month swapped", "swapped"),
     )
     return [*labels[:-1], *(label for label, on in slips if options[on]), labels[-1]]

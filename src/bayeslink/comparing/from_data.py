@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.comparing.comparisons import value_array
-from bayeslink.comparing.dates import fillers
+from bayeslink.comparing.dates import fillers, two_calendars
 from bayeslink.comparing.fields import (
+    CALENDAR,
     FILLER,
     PARTIAL,
     Field,
@@ -101,11 +102,12 @@ def date_field(field: Field, a: Codes, b: Codes) -> Field:
     counts = [dict(zip(side.values, side.counts[:-1].tolist(), strict=True)) for side in (a, b)]
     options["partial"] = partial or _has_prior(field, PARTIAL)
     options["filler"] = fillers(*counts) or _has_prior(field, FILLER)
+    options["calendar"] = two_calendars(*counts) or _has_prior(field, CALENDAR)
     auto = not field.cuts
-    if auto and field.options["one_digit"]:
-        options["one_digit"] = _share_one_digit_off(a, b) < _WIDEST / 2
+    if auto and _share_one_digit_off(a, b) >= _WIDEST / 2:
+        options |= {"one_digit": False, "exchanged": False}
     cuts = field.cuts or _by_chance(field, a, b, _DAYS, lambda v, c: (v - c, v + c))
-    if not auto and not options["partial"] and not options["filler"]:
+    if not auto and not any(options[which] for which in ("partial", "filler", "calendar")):
         return field
     priors = [field.settings.get(which) for which in ("m_prior", "u_prior")]
     if any(given and not isinstance(given, Mapping) for given in priors):  # for levels as given

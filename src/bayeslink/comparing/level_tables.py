@@ -30,6 +30,7 @@ from bayeslink.comparing.comparisons import (
     number_tolerances,
     value_array,
 )
+from bayeslink.comparing.dates import OLD_STYLE, YEARS_OFF, exchanges
 from bayeslink.comparing.fields import Field
 from bayeslink.errors import SettingsError
 from bayeslink.memory import Memory
@@ -42,7 +43,7 @@ _ROWS = 1024  # values of A in a piece of work
 _MAX_HITS, _HIT_BYTES = 1 << 23, 30  # entries of a piece before it is halved, and bytes of each
 _CELLS = 1 << 19  # cells of a matrix of levels, or value pairs looked up at once
 _LETTER_PAIRS = 10**10  # letters of A × letters of B compared at once, some tenths of a second
-_SLIPS = 81  # a date with any of its 8 digits replaced, or day and month swapped
+_SLIPS = 92  # a date with a digit replaced, two exchanged, another year, or day and month swapped
 LONG = 128  # letters; longer texts are too rare to come 512 of a length
 
 TwoArrays = tuple[NDArray[Any], NDArray[Any]]
@@ -396,11 +397,11 @@ def number_bounds(field: Field, values: NDArray[np.float64]) -> TwoArrays:
 def _date_plan(field: Field, x: Sequence[int], y: Sequence[int]) -> _Plan:
     left, right = value_array(field, x), value_array(field, y)
     days, dates = left[:, 2], right[:, 0]
-    reach = field.cuts[-1]
+    reach = max(field.cuts[-1], OLD_STYLE if field.options["calendar"] else 0)
     vague = field.options["partial"] or field.options["filler"]
 
     def slips(first: int, last: int) -> TwoArrays:
-        """Dates with one digit changed or day and month swapped that are among those of B.
+        """Dates that one slip makes of another and that are among those of B.
 
         And those of the same year, where a date may not be known to the day.
         """
@@ -408,6 +409,8 @@ def _date_plan(field: Field, x: Sequence[int], y: Sequence[int]) -> _Plan:
         slipped = [left[first:last, 1:2]]
         for place in 10 ** np.arange(8):
             slipped.append(here + (np.arange(10) - here // place % 10) * place)
+        slipped += exchanges(here)
+        slipped += [here + sign * step for step in YEARS_OFF for sign in (-1, 1)]
         candidates = np.concatenate(slipped, 1)
         columns = np.minimum(np.searchsorted(dates, candidates), len(dates) - 1)
         rows, which = np.nonzero(dates[columns] == candidates)

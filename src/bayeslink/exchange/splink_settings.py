@@ -252,7 +252,7 @@ def _one_kind(
     if kind == "numeric":
         return numeric(column, cuts, **priors), notes
     if kind == "date":
-        return date(column, cuts, swapped=False, one_digit=False, **priors), notes
+        return date(column, cuts, swapped=False, one_digit=False, exchanged=False, **priors), notes
     latitude, _, longitude = column.partition(",")
     if not longitude or "," in longitude:
         return None, [*notes, "left out: its columns of latitude and longitude cannot be told."]
@@ -275,7 +275,7 @@ def _date(
         return None, [*notes, "left out: its levels are in an order that date() has not."]
     said = "one edit of a date is taken as one digit wrong; a date of another form needs format=."
     priors = {**_priors(levels, strength), "name": name}
-    return date(column, [0.0, *cuts], swapped=False, **priors), [*notes, said]
+    return date(column, [0.0, *cuts], swapped=False, exchanged=False, **priors), [*notes, said]
 
 
 # --- reading ------------------------------------------------------------------------------------

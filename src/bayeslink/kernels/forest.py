@@ -22,7 +22,7 @@ from bayeslink.kernels.parameters import (
     MODEL_TYPE,
     STATE_TYPE,
     VECTORS_TYPE,
-    count_levels,
+    count_by_level,
     draw_parameters,
     log_density,
     make_room,
@@ -633,9 +633,9 @@ def run_forest(
         start_stream(rng, key[0], key[1], key[2], _RHO)
         draw_rho(forest, sizes, space.weights, rng)
         count_within(candidates, forest, counts)
-        count_levels(vectors, counts, held)
+        count_by_level(vectors, counts, held)
         count_edges(forest, counts)
-        count_levels(vectors, counts, room.levels)
+        count_by_level(vectors, counts, room.levels)
         draw_parameters(model, vectors, counts, held, room, key, rng, state)
         if first_draw >= 0:
             tabulate(forest.log_rho[0], space.log_size)

@@ -4,6 +4,7 @@ Nothing here knows who may link whom. A sampler of links asks for the odds of ea
 (`weigh`), and tells how many links have which pattern (`draw_parameters`).
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -51,6 +52,8 @@ class Model(NamedTuple):
     right: np.ndarray  # and right
     centre: float  # of log r a priori
     spread: float
+    tie: float  # pairs that a row of h is worth which follows from row 0,
+    thinning: np.ndarray  # [missing, wrong and seen, wrong]: by these chances
 
 
 class State(NamedTuple):
@@ -69,6 +72,7 @@ class Room(NamedTuple):
     levels: np.ndarray  # links by field and level
     shape: np.ndarray  # of the Dirichlet laws, likewise; also the weights of levels
     shape_h: np.ndarray  # [missing, wrong]
+    by_errors: np.ndarray  # links, likewise
     by_set: np.ndarray  # links by set of fields seen and number wrong
     n_wrong: np.ndarray  # links by field wrong
     sums: np.ndarray  # of products of r, by the number of factors
@@ -111,6 +115,8 @@ MODEL_TYPE = typed(
     "b1.",
     "float",
     "float",
+    "float",
+    "f8..",
 )
 STATE_TYPE = typed(State, "f8.", "f8.", "f8.", "f8", "f8.")
 
@@ -122,6 +128,7 @@ def make_room(vectors, state):
         np.empty(shape, np.int64),
         np.empty(shape),
         np.empty((n, n)),
+        np.empty((n, n), np.int64),
         np.empty((len(vectors.sets), n), np.int64),
         np.empty(n - 1, np.int64),
         np.empty(n),
@@ -173,7 +180,7 @@ def weigh_levels(model, state, of_level):
 
 
 @helper
-def count_levels(vectors, counts, levels):
+def count_by_level(vectors, counts, levels):
     """Level counts of pairs, from how many have which pattern."""
     n_fields, width = levels.shape
     for j in range(n_fields):
@@ -210,23 +217,23 @@ def draw_parameters(model, vectors, counts, held, room, key, rng, state):
 
 @helper
 def draw_error_law(model, vectors, counts, room, rng, state):
-    """h and levels by Dirichlet draws; r by a random walk in each log r in turn.
+    """h (`draw_h`) and levels by Dirichlet draws; r by a random walk in each log r in turn.
 
     The step is as wide as the field's number of wrong links lets the posterior be, about.
     """
     levels, shape, shape_h = room.levels, room.shape, room.shape_h
-    by_set, n_wrong_of = room.by_set, room.n_wrong
+    by_set, by_errors, n_wrong_of = room.by_set, room.by_errors, room.n_wrong
     n_fields, width = levels.shape
     for s in range(len(by_set)):
         for e in range(n_fields + 1):
             by_set[s, e] = 0
     for a in range(n_fields + 1):
         for e in range(n_fields + 1):
-            shape_h[a, e] = model.alpha_h[a, e]
+            by_errors[a, e] = 0
     for g in range(1, len(counts)):
         by_set[vectors.seen_set[g], vectors.n_wrong[g]] += counts[g]
-        shape_h[vectors.n_missing[g], vectors.n_wrong[g]] += counts[g]
-    draw_log_dirichlet(rng, shape_h, model.used_h, state.log_h)
+        by_errors[vectors.n_missing[g], vectors.n_wrong[g]] += counts[g]
+    draw_h(model, by_errors, rng, shape_h, state.log_h)
     for j in range(n_fields):
         for h in range(width):
             shape[j, h] = model.alpha_level[j, h] + levels[j, h]
@@ -252,6 +259,66 @@ def draw_error_law(model, vectors, counts, room, rng, state):
         after -= 0.5 * ((here + step - model.centre) / model.spread) ** 2
         if not np.log(1.0 - uniform(rng)) < after - before:
             state.log_r[j] = here
+
+
+@helper
+def draw_h(model, counts, rng, shape, log_h):
+    """h given how many links have so many fields missing and wrong.
+
+    Rows past 0 are Dirichlet around what follows from row 0. Without them, their links are those
+    of a Pólya urn: the first of each kind, and some of the rest, are draws from what is expected.
+    Each such draw is one of h₀, with the fields wrong that are missing: row 0 counts these too.
+    """
+    n = len(shape)
+    for a in range(n):
+        for e in range(n):
+            shape[a, e] = model.alpha_h[a, e] + counts[a, e]
+    if model.tie > 0.0:
+        for a in range(1, n):
+            for e in range(n - a):
+                for _ in range(urn_draws(model, a, e, counts[a, e], log_h, rng)):
+                    t = wrong_in_all(model, a, e, log_h, rng)
+                    if t >= 0:
+                        shape[0, t] += 1.0
+    draw_log_dirichlet(rng, shape[:1], model.used_h[:1], log_h[:1])
+    if model.tie > 0.0:
+        for a in range(1, n):
+            for e in range(n - a):
+                shape[a, e] += model.tie * expected_h(model, a, e, log_h)
+    draw_log_dirichlet(rng, shape[1:], model.used_h[1:], log_h[1:])
+
+
+@helper
+def expected_h(model, a, e, log_h):
+    """What h[a, e] is if gaps say nothing of errors."""
+    total = 0.0
+    for t in range(e, len(log_h)):
+        total += model.thinning[a, e, t] * np.exp(log_h[0, t])
+    return total
+
+
+@helper
+def urn_draws(model, a, e, n, log_h, rng):
+    """How many of n links are draws from what is expected, not copies of those before."""
+    weight = model.alpha_h[a, e] + model.tie * expected_h(model, a, e, log_h)
+    drawn = 0
+    for k in range(n):
+        drawn += uniform(rng) * (weight + k) < weight
+    return drawn
+
+
+@helper
+def wrong_in_all(model, a, e, log_h, rng):
+    """How many fields are wrong in all of a link expected to have e seen; −1: expected apart."""
+    loose = model.alpha_h[a, e]
+    left = uniform(rng) * (loose + model.tie * expected_h(model, a, e, log_h)) - loose
+    if left < 0.0:
+        return -1
+    for t in range(e, len(log_h)):
+        left -= model.tie * model.thinning[a, e, t] * np.exp(log_h[0, t])
+        if left < 0.0:
+            return t
+    return e
 
 
 @helper
@@ -281,7 +348,11 @@ def log_density(model, vectors, counts, room, state):
                 density += counts[g] * (each - vectors.fixed_log_u[g])
         for a in range(len(state.log_h)):
             for e in range(len(state.log_h) - a):
-                density += (model.alpha_h[a, e] - 1.0) * state.log_h[a, e]
+                alpha = model.alpha_h[a, e]
+                if a > 0 and model.tie > 0.0:
+                    alpha += model.tie * expected_h(model, a, e, state.log_h)
+                    density -= math.lgamma(alpha)
+                density += (alpha - 1.0) * state.log_h[a, e]
         for j in range(len(state.log_r)):
             density -= 0.5 * ((state.log_r[j] - model.centre) / model.spread) ** 2
     return density

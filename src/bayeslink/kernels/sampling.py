@@ -33,7 +33,7 @@ from bayeslink.kernels.parameters import (
     STATE_TYPE,
     TYPES,
     VECTORS_TYPE,
-    count_levels,
+    count_by_level,
     draw_parameters,
     log_density,
     make_room,
@@ -380,7 +380,7 @@ def run_sweeps(
             linked, edge_pattern, odds, step_cost, n_links, rng, first_draw
         )  # fmt: skip
         count_links(edge_pattern, linked, links_low, links_far, known, counts)
-        count_levels(vectors, counts, room.levels)
+        count_by_level(vectors, counts, room.levels)
         draw_parameters(model, vectors, counts, room.levels, room, key, rng, state)
         if first_draw >= 0:
             density = log_density(model, vectors, counts, room, state)

@@ -410,7 +410,7 @@ def _learned(problem: _Problem, mode: ForestMode) -> Structure:
     levels = count_levels(mode.linked.levels, problem.structure.all_counts.shape[1])
     others = other_counts(problem.structure.all_counts, levels)
     tree = learn_tree(problem.pairs, certain, others)
-    return problem.structure.dependent(problem.pairs.fields, tree)
+    return problem.structure.dependent(problem.pairs.fields, tree, mode.linked)
 
 
 def certain_within(pairs: PairSource, candidates: Candidates, mode: ForestMode) -> Pairs:

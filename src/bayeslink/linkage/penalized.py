@@ -429,7 +429,9 @@ def _learn_structure(
         counts = problem.structure.all_counts
         others = other_counts(counts, count_levels(mode.linked.levels, counts.shape[1]))
         tree = learn_tree(problem.pairs, certain, others)
-        structure = problem.structure.dependent(problem.pairs.fields, tree, wrong_fields)
+        structure = problem.structure.dependent(
+            problem.pairs.fields, tree, mode.linked, wrong_fields
+        )
         problem = replace(problem, structure=structure, passed={})
         mode = climb(problem, problem.structure.mode(mode.linked), mode.theta)
         certain = _certain(problem, mode)

@@ -43,6 +43,9 @@ class ErrorPriors:
     centre: float  # of log r
     spread: float = _SPREAD
     covered: tuple[tuple[int, int, int], ...] = ()  # field, its level, the field covered by it
+    tie: float = 0.0  # pairs that a row of h is worth which follows from row 0 (`gaps`),
+    thinning: Floats | None = None  # by these chances,
+    usual: Floats | None = None  # and row 0 as it is in the fit
 
     @classmethod
     def of(
@@ -75,6 +78,21 @@ class ErrorPriors:
     def right(self) -> NDArray[np.bool_]:
         return np.arange(self.alpha_level.shape[1]) >= self.right_from[:, None]
 
+    @property
+    def loose(self) -> Floats:
+        """Dirichlet parameters of the rows of h but for what ties them to row 0."""
+        rows = np.arange(len(self.alpha_h))[:, None]
+        return np.where(rows > 0, self.alpha_h / (1 + self.tie), self.alpha_h)
+
+    @property
+    def shapes(self) -> Floats:
+        """Dirichlet parameters of the rows of h, tied to the row 0 of the fit."""
+        if self.thinning is None or self.usual is None:
+            return self.alpha_h
+        tied = self.tie * (self.thinning @ self.usual)
+        tied[0] = 0.0
+        return np.asarray(self.loose + np.where(self.alpha_h > 0, tied, 0.0))
+
     def seen_and_wrong(
         self, levels: NDArray[np.uint8]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -88,8 +106,11 @@ class ErrorPriors:
     def draw(self, rng: np.random.Generator) -> ErrorLaw:
         """A law drawn from the prior."""
         h = np.zeros(self.alpha_h.shape)
-        for a, alpha in enumerate(self.alpha_h):
-            h[a, alpha > 0] = rng.dirichlet(alpha[alpha > 0])
+        for a, alpha in enumerate(self.loose):
+            shape = alpha
+            if a and self.thinning is not None:
+                shape = alpha + np.where(alpha > 0, self.tie * (self.thinning[a] @ h[0]), 0.0)
+            h[a, alpha > 0] = rng.dirichlet(shape[alpha > 0])
         level = np.ones(self.alpha_level.shape)
         for j in range(len(level)):
             for half in (self.right[j], ~self.right[j]):
@@ -194,7 +215,7 @@ def error_mode(priors: ErrorPriors, levels: NDArray[np.uint8], counts: Ints) -> 
 
     `counts` says how many links have each of the vectors `levels`.
     """
-    h = priors.alpha_h + counts_by_errors(priors, levels, counts)
+    h = priors.shapes + counts_by_errors(priors, levels, counts)
     h = h / h.sum(1, keepdims=True)
     level = priors.alpha_level.copy()
     for j in range(len(level)):
@@ -203,7 +224,7 @@ def error_mode(priors: ErrorPriors, levels: NDArray[np.uint8], counts: Ints) -> 
     for half in (priors.right, ~priors.right):
         total = (level * half).sum(1, keepdims=True)
         level = np.where(half, level / np.maximum(total, 1e-300), level)
-    return ErrorLaw(priors, _log(h), _mode_of_r(priors, levels, counts), _log(level))
+    return ErrorLaw(priors, _log(h), mode_of_odds(priors, levels, counts), _log(level))
 
 
 def mean_law(
@@ -228,13 +249,14 @@ def counts_by_errors(priors: ErrorPriors, levels: NDArray[np.uint8], counts: Int
 
 
 def log_prior(law: ErrorLaw) -> float:
-    """Log prior density of a law, of log h and log levels, up to a constant."""
+    """Log prior density of a law, of log h (row 0 as in the fit) and log levels; no constants."""
     p = law.priors
     of_r = -0.5 * float((((law.log_r - p.centre) / p.spread) ** 2).sum())
-    return float((p.alpha_h * law.log_h).sum() + (p.alpha_level * law.log_level).sum()) + of_r
+    return float((p.shapes * law.log_h).sum() + (p.alpha_level * law.log_level).sum()) + of_r
 
 
-def _mode_of_r(priors: ErrorPriors, levels: NDArray[np.uint8], counts: Ints) -> Floats:
+def mode_of_odds(priors: ErrorPriors, levels: NDArray[np.uint8], counts: Ints) -> Floats:
+    """The log r of highest density: which fields are wrong, given how many."""
     from bayeslink.kernels.error_counts import mode_of_r
 
     seen, wrong = priors.seen_and_wrong(levels)

@@ -33,13 +33,15 @@ def kernel_model(structure: Structure, listed: tuple[Pairs, ...]) -> Model:
         all_counts=all_counts,
         free=structure.tree.free(len(priors.used)),
         by_errors=int(structure.errors is not None),
-        alpha_h=errors.alpha_h,
+        alpha_h=errors.loose,
         used_h=errors.alpha_h > 0,
         alpha_level=errors.alpha_level,
         wrong=priors.used & ~errors.right,
         right=priors.used & errors.right,
         centre=errors.centre,
         spread=errors.spread,
+        tie=errors.tie,
+        thinning=np.zeros((1, 1, 1)) if errors.thinning is None else errors.thinning,
     )
 
 

@@ -18,6 +18,7 @@ from bayeslink.errors import SettingsError
 from bayeslink.model.bounds import tightest
 from bayeslink.model.dependence import INDEPENDENT_FIELDS, Tree
 from bayeslink.model.error_counts import ErrorLaw, ErrorPriors, error_mode, log_prior
+from bayeslink.model.gaps import tied
 from bayeslink.model.weights import (
     Parameters,
     Priors,
@@ -85,10 +86,18 @@ class Structure:
         self,
         fields: Sequence[Field],
         tree: Tree,
+        linked: Pairs | None = None,
         wrong_fields: Sequence[Sequence[float]] | None = None,
     ) -> Structure:
-        """The same with m by the number of wrong fields, and u as the tree has it."""
-        return replace(self, errors=ErrorPriors.of(fields, wrong_fields), tree=tree)
+        """The same with m by the number of wrong fields, and u as the tree has it.
+
+        How far complete and incomplete links have one law of errors is told from those `linked`;
+        where `wrong_fields` were learned before, they say it.
+        """
+        errors = ErrorPriors.of(fields, wrong_fields)
+        if linked is not None and wrong_fields is None:
+            errors = tied(errors, *_counted(linked.levels), self.all_counts)
+        return replace(self, errors=errors, tree=tree)
 
     @property
     def name(self) -> str:

@@ -93,7 +93,7 @@ def settled_of(field: Field) -> dict[str, Any]:
     if field.kind == "numeric":
         told["relative"] = bool(field.options["relative"])
     if field.kind == "date":
-        told["one_digit"] = bool(field.options["one_digit"])
+        told |= {slip: bool(field.options[slip]) for slip in ("one_digit", "exchanged")}
     if "alike" in field.options:
         told |= {"alike": list(field.options["alike"]), "codes": bool(field.options["codes"])}
     return told
@@ -245,7 +245,7 @@ def _with_prior_by_label(field: Field, entry: Mapping[str, Any], strength: float
     if strength == 0:
         return field
     settings = {k: v for k, v in field.settings.items() if k != "bands" or v != "auto"}
-    fixed = ("cuts", "relative", "one_digit", "bands", "codes")
+    fixed = ("cuts", "relative", "one_digit", "exchanged", "bands", "codes")
     settings |= {"bands": [], **{k: v for k, v in entry["settings"].items() if k in fixed}}
     m, u, seen, own = (np.array(entry[k]) for k in ("m", "u", "links_at_level", "m_prior"))
     prior = own + strength * seen if math.isfinite(strength) else _FIXED * m

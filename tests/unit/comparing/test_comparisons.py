@@ -93,22 +93,27 @@ def test_numbers_as_people_write_them():
 
 def test_date():
     f = bl.date("x", cuts=(0, 30))
-    assert level(f, "1980-02-01", "1980-02-01") == 5
-    assert level(f, "1980-02-01", "1980-01-02") == 4  # day and month swapped
+    assert level(f, "1980-02-01", "1980-02-01") == 6
+    assert level(f, "1980-02-01", "1980-01-02") == 5  # day and month swapped
+    assert level(f, "1982-02-01", "1928-02-01") == 4  # two digits exchanged
+    assert level(f, "1980-02-15", "1980-05-12") == 1  # not two neighbours
     assert level(f, "1980-02-01", "1930-02-01") == 3  # one digit
+    assert level(f, "1999-02-01", "2000-02-01") == level(f, "1999-02-01", "2009-02-01") == 3
     assert level(f, "1980-02-01", "1980-02-27") == 2  # within 30 days
     assert level(f, "1980-02-01", "1955-07-19") == 1
     assert level(f, "9999-12-31", "1980-02-01") == 0
     two = bl.date("x", cuts=(0, 30), format=("%d/%m/%Y", "%Y-%m-%d"))
-    assert level(two, "01/02/1980", "1980-02-01") == 5
+    assert level(two, "01/02/1980", "1980-02-01") == 6
     assert level(bl.date("x", cuts=(0, 2, 30), swapped=False), "1980-02-01", "1980-01-31") == 3
+    plain = bl.date("x", cuts=(0, 30), exchanged=False)
+    assert level(plain, "1982-02-01", "1928-02-01") == 1
 
 
 def test_no_date_is_lost():
     f = bl.date("x", cuts=(0, 30))
     assert level(f, "1980-02-31", "1980-02-01") == 3  # no such day, one digit wrong
-    assert level(f, "1796-03-50", "1796-03-50") == 5
-    assert level(f, "1110-01-01", "1110-01-01") == 5
+    assert level(f, "1796-03-50", "1796-03-50") == 6
+    assert level(f, "1110-01-01", "1110-01-01") == 6
     assert level(f, "1980-02-31", "1980-03-02") == 1  # not "two days apart"
     assert level(f, "1980", "1980-05-07") == level(f, "1980-05", "1980-05-07") == 3  # partial
     assert level(f, "1980-05", "1980-06-07") == 1

@@ -170,7 +170,7 @@ def test_numbers(x, y, cuts, relative):
     check(field, x, [*y, *x, *(math.nextafter(v, 0) for v in x)])
 
 
-days = st.dates(dt.date(1895, 1, 1), dt.date(2025, 12, 31))
+days = st.dates(dt.date(1695, 1, 1), dt.date(2025, 12, 31))
 
 
 def as_number(day):
@@ -185,10 +185,17 @@ def real(number):
 
 
 def slipped(number):
-    """Every date that a slip makes of another: a digit, day and month, a few days."""
+    """Dates that a slip makes of another: a digit or two, day and month, a few days, a calendar."""
     digits = [number + d * 10**p for p in range(8) for d in range(-9, 10)]
     turned = number // 10000 * 10000 + number % 100 * 100 + number // 100 % 100
-    return [n for n in [*digits, turned, *range(number - 3, number + 4)] if real(n)]
+    text = f"{number:08}"
+    exchanged = [int(text[:i] + text[i + 1] + text[i] + text[i + 2 :]) for i in range(7)]
+    years = [number + step for step in (-100_000, -10_000, 10_000, 100_000)]
+    slips = [*digits, turned, *exchanged, *years, *range(number - 3, number + 4)]
+    if real(number):
+        day = dt.date(number // 10000, number // 100 % 100, number % 100)
+        slips += [as_number(day + dt.timedelta(days)) for days in (-14, -13, -12, 12, 13, 14)]
+    return [n for n in slips if real(n)]
 
 
 @settings(deadline=None)  # the first call compiles
@@ -196,10 +203,13 @@ def slipped(number):
     x=some(days.map(as_number)),
     y=some(days.map(as_number)),
     cuts=st.sampled_from([(0,), (0, 30), (2, 400), (0, 1, 45_000)]),
-    slips=st.tuples(st.booleans(), st.booleans()),
+    slips=st.tuples(st.booleans(), st.booleans(), st.booleans()),
+    calendar=st.booleans(),
 )
-def test_dates(x, y, cuts, slips):
-    field = bl.date("x", cuts=cuts, swapped=slips[0], one_digit=slips[1])
+def test_dates(x, y, cuts, slips, calendar):
+    field = bl.date("x", cuts=cuts, swapped=slips[0], one_digit=slips[1], exchanged=slips[2])
+    options = {**field.options, "calendar": calendar}
+    field = relabelled(field, date_labels(field.cuts, options), options=options)
     check(field, x, [*y, *slipped(x[0])])
     year, month = x[0] // 10000 * 10000, x[0] // 100 * 100
     unsure = [year, month, year + 101, month + 50, year + 1399]  # and days that do not exist

@@ -1,5 +1,6 @@
 """Comparisons made of rules: what a person expects of them, and tables against the definition."""
 
+import datetime as dt
 import math
 import re
 from collections import Counter
@@ -249,6 +250,23 @@ def test_one_wrong_digit_means_nothing_in_a_file_of_three_months():
     rng = np.random.default_rng(1)
     births = [f"{rng.integers(1900, 2000)}-0{rng.integers(1, 9)}-1{k % 9}" for k in range(300)]
     assert "one digit wrong" in dictionary(bl.date("x"), births, births).field.labels
+
+
+def test_two_calendars_are_a_level_where_dates_show_them():
+    """Days of the old calendar in A: 12 days before those of the new one, from 1900 on 13."""
+    rng = np.random.default_rng(1)
+    first = dt.date(1870, 1, 1)
+    new = [first + dt.timedelta(int(d)) for d in rng.choice(20_000, 400, replace=False)]
+    old = [day - dt.timedelta(12 if day.year < 1900 else 13) for day in new[:200]]
+    label = "the same day of another calendar"
+    a, b = [str(day) for day in old], [str(day) for day in new]
+    made = dictionary(bl.date("x"), a, b)
+    assert label in made.field.labels
+    field = settled(bl.date("x"), made.a, made.b)
+    levels = level_matrix(field, [18870301], [18870313, 18870314], 1)[0]
+    assert field.labels[levels[0] - 1] == label != field.labels[levels[1] - 1]
+    assert label not in dictionary(bl.date("x"), b[:200], b[200:]).field.labels
+    assert label not in dictionary(bl.date("x"), b, b).field.labels
 
 
 def test_the_first_of_january_stands_for_some_day_where_it_is_frequent():

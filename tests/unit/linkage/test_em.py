@@ -251,7 +251,7 @@ def test_two_thresholds_keep_the_error_rates_asked_for(easy):
 def test_stricter_rates_widen_the_review_zone(easy):
     fit = bl.fit_em(easy[0])
     loose = bl.fellegi_sunter(fit, false_link_rate=1e-5, false_nonlink_rate=0.05)
-    strict = bl.fellegi_sunter(fit, false_link_rate=1e-7, false_nonlink_rate=0.001)
+    strict = bl.fellegi_sunter(fit, false_link_rate=1e-7, false_nonlink_rate=0.0005)
     assert strict.upper > loose.upper
     assert strict.lower < loose.lower
     assert strict.n_review > loose.n_review

@@ -219,6 +219,22 @@ def test_a_dependence_is_found_with_its_law():
     assert seen.independent < seen.observed / 2
 
 
+def test_a_field_that_is_missing_passes_on_what_it_would_say():
+    """z depends on y, y on x: without y, z depends on x, and without both on neither."""
+    parameters = dependent(laws(1)[0])
+    y, z = (d.log_u for d in parameters.tree.dependences)
+    own = np.exp(parameters.tree.log_u(np.array([[0, 0, k] for k in range(SIZES[2])], np.uint8)))
+    through_y = np.exp(y[0, 1 : SIZES[1]]) @ np.exp(z[1:])
+    np.testing.assert_allclose(own, through_y[: SIZES[2]])
+    for x in range(1, SIZES[0]):
+        vectors = np.array([[x, 0, k] for k in range(SIZES[2])], np.uint8)
+        wanted = np.exp(y[x, 1 : SIZES[1]]) @ np.exp(z[1:])
+        found = np.exp(parameters.tree.log_u(vectors))
+        np.testing.assert_allclose(found, wanted[: SIZES[2]])
+        whole = [[x, j, k] for j in range(1, SIZES[1]) for k in range(1, SIZES[2])]
+        assert np.exp(parameters.tree.log_u(np.array(whole, np.uint8))).sum() == pytest.approx(1)
+
+
 def test_independent_fields_stay_so():
     found = [Source(100, strong=False, seed=seed).learn().dependences for seed in range(8)]
     assert sum(map(len, found)) == 0
