@@ -19,15 +19,12 @@ from bayeslink.distinct import distinct
 from bayeslink.linkage.penalized import PenalizedFit
 from bayeslink.model.dependence import Together
 from bayeslink.sampling.posterior import Posterior
-from bayeslink.sampling.weight_bands import Band, weight_bands
+from bayeslink.sampling.weight_bands import TOGETHER, Band, weight_bands
 
 # Pairs of a weight. On files drawn from the model no band stands out by 2 (36 runs), all above θ
 # are within .05 of those expected.
 _STANDS_OUT = 3.0  # in standard errors, which allow for m and u being wrong by so much:
 _PARAMETERS = 0.1
-_TOGETHER = (
-    3.0  # variance of the number of non-links over its mean: those of a record come together
-)
 _MORE = 0.1  # of all pairs above θ: this share more than expected
 _TIMES, _SURELY = 2.0, 5.0  # joint agreements: as a multiple of those expected, in standard errors
 _TWICE = 0.05  # share of linked records with a second partner as good as the first
@@ -63,7 +60,7 @@ def check_fit(fit: PenalizedFit, posterior: Posterior | None) -> FitChecks:
     n_links = float(fit.n_links)
     if posterior is not None:
         n_links = float(posterior.probability.sum()) + len(posterior.blocks.known)
-    bands = weight_bands(fit, posterior)
+    bands = weight_bands(fit) if posterior is None else posterior.bands
     together = fit.structure.tree.together
     twice = _twice(fit)
     smaller = min(fit.pairs.n_a, fit.pairs.n_b)
@@ -119,7 +116,7 @@ def _on_bands(bands: tuple[Band, ...], theta: float) -> Iterator[str]:
 
 def _excess(band: Band) -> float:
     """Pairs beyond those expected, in standard errors; these allow for errors of m and u."""
-    by_chance = _TOGETHER * band.from_nonlinks + band.from_links + 1
+    by_chance = TOGETHER * band.from_nonlinks + band.from_links + 1
     error = math.sqrt(by_chance + (_PARAMETERS * band.expected) ** 2)
     return (band.observed - band.expected) / error
 
