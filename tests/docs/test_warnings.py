@@ -23,11 +23,13 @@ MAKERS = {
     "comparing/dates.py": ("said",),
     "sampling/fit_checks.py": (
         "_on_bands",
+        "_on_look_alikes",
         "_on_together",
         "_on_twice",
         "_on_modes",
         "_on_few",
     ),
+    "sampling/identified.py": ("said",),
     "linkage/penalized.py": ("warning",),
     "linkage/rivals.py": ("warning",),
     "sampling/diagnostics.py": ("verdict",),

@@ -120,7 +120,7 @@ _SAMPLED = record(  # beside that, of a run with draws
             "links_elsewhere",
         ),
         number,
-    ),  # fmt: skip
+    ),
     **dict.fromkeys(
         ("review_records", "candidates", "listed", "known_links", "blocks", "largest_block"), whole
     ),

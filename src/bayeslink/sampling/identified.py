@@ -29,6 +29,7 @@ COUNTED, FALSE = 0.5, 0.3  # standard deviations of log factors
 MOST_WIDER = 4.0  # by which they grow at most where weight bands do not fit
 MOST_COUNTED = 0.5  # share of L above which L is not identified
 STANDS_OUT = 0.1  # link probability from which a pair above θ can be pointed to
+MUCH = 0.05  # share of L that is only counted, from which a run says so
 CERTAIN = 0.99  # link probability of a link whose records have no other
 _STREAM = 2**32 - 3  # of random numbers
 
@@ -169,6 +170,25 @@ def identified(
     false = max(parts.false, parts.look_alikes)
     draws = np.rint(n_links + parts.counted * of_counted - false * of_false).astype(np.int64)
     return Identified(parts, most, np.clip(draws, known, most))
+
+
+def said(parts: Parts) -> str | None:
+    """What to tell of links that are only counted; None where they are few."""
+    n_links = parts.pointed + parts.counted
+    if not parts.holds:
+        return (
+            "the number of records in both files is not identified: "
+            f"{parts.pointed:,.0f} links can be pointed to, and {parts.counted:,.0f} more are "
+            "expected among pairs that look like any other. Take no count from this run: compare "
+            "fields that tell people apart, or judge a sample."
+        )
+    if parts.counted <= MUCH * n_links:
+        return None
+    return (
+        f"{parts.counted:,.0f} of {n_links:,.0f} links are only counted: no pair shows them, "
+        "they follow from the model. The interval allows for that number being wrong by a "
+        "factor. Judge a sample to make it shorter."
+    )
 
 
 def with_doubt(
