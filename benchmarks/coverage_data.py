@@ -45,7 +45,7 @@ class DataSet:
     a: pa.Table
     b: pa.Table
     truth: pa.Table  # id_a, id_b
-    fields: list[Any]
+    fields: list[Any] | None  # None: those that `init` proposes
     seed: int  # that it was made with
     person: bool = True
     missing: tuple[str, ...] = ()
@@ -198,8 +198,19 @@ FOLDERS: dict[str, list[Any]] = {
         bl.date("transaction_date"),
         bl.numeric("amount"),
     ],
+    "foreigners": [
+        *(bl.levenshtein(n) for n in ("fname", "surname")),
+        bl.date("date"),
+        bl.exact("country"),
+    ],
+    "pp_census_1040": [
+        *(bl.levenshtein(n) for n in ("first_name", "last_name", "street_name")),
+        *(bl.exact(n) for n in ("middle_initial", "street_number")),
+    ],
+    "airports": [bl.levenshtein("name"), *(bl.numeric(n) for n in ("lat", "lon", "alt"))],
 }
-PERSON = ("rldata", "historical", "febrl4_half", "pp_census_ssa")
+PERSON = ("rldata", "historical", "febrl4_half", "pp_census_ssa", "foreigners", "pp_census_1040")
+SHARE = 0.6  # of each file, in a sub-file
 
 
 @cache
@@ -213,14 +224,27 @@ def _read(name: str, part: str) -> pa.Table:
     return pa.table({c: pa.array([r[c] or None for r in rows], pa.string()) for c in rows[0]})
 
 
-def half(name: str, number: int) -> DataSet:
-    """A random half of the records of each file, and the true pairs among them."""
+def part_of(
+    name: str, number: int, share: float = 0.5, of: str = "", proposed: bool = False
+) -> DataSet:
+    """A random share of the records of each file, and the true pairs among them."""
     a, b, truth = _folder(name)
-    seed = seed_of(name, number)
+    seed = seed_of(name + of, number)
     rng = np.random.default_rng(seed)
-    a, b = (t.take(np.sort(rng.permutation(len(t))[: len(t) // 2])) for t in (a, b))
+    a, b = (t.take(np.sort(rng.permutation(len(t))[: int(len(t) * share)])) for t in (a, b))
     both = pc.and_(pc.is_in(truth["id_a"], a["id"]), pc.is_in(truth["id_b"], b["id"]))
-    return DataSet(a, b, truth.filter(both), FOLDERS[name], seed, person=name in PERSON)
+    fields = None if proposed else FOLDERS[name]
+    return DataSet(a, b, truth.filter(both), fields, seed, person=name in PERSON)
+
+
+def nobody(name: str, number: int, proposed: bool) -> DataSet:
+    """Two halves of one file, with nobody in both."""
+    a, _, truth = _folder(name)
+    seed = seed_of(f"{name} nobody", number)
+    order = np.random.default_rng(seed).permutation(len(a))
+    halves = [a.take(np.sort(order[k::2])) for k in (0, 1)]
+    fields = None if proposed else FOLDERS[name]
+    return DataSet(*halves, truth.slice(0, 0), fields, seed, person=name in PERSON)
 
 
 # --- what comes after: population size and a regression -----------------------------------------
@@ -257,7 +281,18 @@ PARTS = {
     ),
     "simulated": Part(_simulated_cells(), most=500),
     "ladder": Part({cell: partial(rung, cell, **given) for cell, given in RUNGS.items()}, most=500),
-    "folders": Part({name: partial(half, name) for name in FOLDERS}, most=500),
+    "folders": Part({name: partial(part_of, name) for name in FOLDERS}, most=500),
+    **{
+        which: Part(
+            {
+                name: partial(part_of, name, share=SHARE, of=" sub", proposed=proposed)
+                for name in FOLDERS
+            }
+            | {f"nobody: {name}": partial(nobody, name, proposed=proposed) for name in PERSON},
+            most=500,
+        )
+        for which, proposed in (("subfiles", False), ("proposed", True))
+    },
     "readme": Part({"simulate(1000)": partial(simulated, n=1000)}, most=20, only_reported=True),
     "population": Part({f"{N_LISTED} of {N_PEOPLE} people": census}, most=200),
     "large": Part(

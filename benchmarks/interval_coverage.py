@@ -3,8 +3,10 @@
 Files with known truth are linked with default settings; measured are the 95 % interval of L, the
 links, the false links expected and found, and the log score of the candidate pairs. Parts: study
 (the paper's nine cells), simulated, ladder (one kind of trouble at a time), folders (random halves
-of the files in BAYESLINK_DATA/truth), readme (its example), population (size of the population and
-a pooled regression), large. `--cells` takes some cells of a part, by their names.
+of the files in BAYESLINK_DATA/truth), subfiles and proposed (60 % of each of these files, with plain
+fields and with those that `init` proposes; and halves of one file with nobody in both), readme (its
+example), population (size of the population and a pooled regression), large. `--cells` takes some
+cells of a part, by their names.
 
     python benchmarks/interval_coverage.py ladder folders --sets 20 --out lines.jsonl --workers 2
     python benchmarks/interval_coverage.py simulated --cells "500,*" "2000,*" --out lines.jsonl
@@ -279,13 +281,15 @@ def summary(lines: list[Line]) -> list[str]:
 
     true, expected, found = values("true_L"), values("false_expected").sum(), values("false_found")
     bias = values("mean_L") - true
+    share = f" ({100 * bias.sum() / true.sum():+.1f} %)" if true.any() else ""
+    f1 = [line["f1"] for line in lines if line["f1"] is not None]
     ratio = f"{expected / found.sum():.2f}" if found.sum() else "–"
     return [
         str(len(lines)),
         f"{true.mean():.0f}",
-        f"{bias.mean():+.1f} ({100 * bias.sum() / true.sum():+.1f} %)",
+        f"{bias.mean():+.1f}{share}",
         f"{100 * values('covers').mean():.0f}",
-        f"{np.nanmean(values('f1')):.3f}",
+        f"{np.mean(f1):.3f}" if f1 else "–",
         f"{expected:.1f} / {found.sum():.0f}",
         ratio,
         f"{values('log_score').mean():.1f}",

@@ -5,13 +5,14 @@ no links, fields agree together more often than independence has it. What goes w
 where it is certain that pairs are no links: a record whose own link is nearly certain has no other,
 so all its other pairs are non-links, with the errors and gaps of real records. How far a field's
 law given the other departs from its law on the whole follows from these counts too (`strength`, by
-marginal likelihood). The tables so learned are held fixed; u of the other fields stays open.
+marginal likelihood). The tables so learned are held fixed; u of the other fields stays open. What
+the rarity of a shared value has to do with it is in `rarity`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from bayeslink.comparing.fields import Field
+from bayeslink.model import rarity
 from bayeslink.model.weights import MIN_PSEUDOCOUNT
 from bayeslink.pairs.hashing import mix64
 from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource
@@ -116,7 +118,18 @@ def learn_tree(pairs: PairSource, certain: Pairs, others: Ints) -> Tree:
     tables -= two_way(certain.levels, np.ones(len(certain), np.int64), pairs.fields)
     tables = np.maximum(tables, 0)
     margins = [_margin(others[j], f) for j, f in enumerate(pairs.fields)]
-    grown = _grow(tables, margins, pairs.fields)
+    shared = rarity.shared_values(pairs.fields, tables, margins, certain.levels)
+    grown = [
+        replace(
+            d,
+            log_u=rarity.part(
+                d.log_u,
+                (pairs.fields[d.field], pairs.fields[d.on]),
+                (shared.get(d.field), shared.get(d.on)),
+            ),
+        )
+        for d in _grow(*rarity.join(pairs.fields, tables, margins, shared), pairs.fields, shared)
+    ]
     return Tree(
         tuple(grown),
         len(certain),
@@ -135,8 +148,13 @@ def two_way(levels: NDArray[np.uint8], counts: Ints, fields: Sequence[Field]) ->
     return tables
 
 
-def _grow(tables: Ints, margins: Sequence[Floats], fields: Sequence[Field]) -> list[Dependence]:
-    """The tree, grown from a field of the largest gain by the largest gain of those left."""
+def _grow(
+    tables: Ints, margins: Sequence[Floats], fields: Sequence[Field], shared: Collection[int]
+) -> list[Dependence]:
+    """The tree, grown from a field of the largest gain by the largest gain of those left.
+
+    It is rooted in none whose values are `shared`, if that can be: u of the root stays open.
+    """
     n = len(fields)
     edges = {
         (j, k): _depend(j, k, tables[k, j, : fields[k].n_levels + 1], margins[j])
@@ -144,7 +162,7 @@ def _grow(tables: Ints, margins: Sequence[Floats], fields: Sequence[Field]) -> l
         for k in range(n)
         if j != k
     }
-    inside = [max(edges, key=lambda jk: edges[jk].gain)[1]]
+    inside = [max(edges, key=lambda jk: (jk[1] not in shared, edges[jk].gain))[1]]
     grown = []
     while len(inside) < n:
         outside = [j for j in range(n) if j not in inside]
