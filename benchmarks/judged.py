@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import bayeslink as bl
 from bayeslink.data.id_pairs import SIDES
 from bayeslink.results.audit import estimate
-from bayeslink.results.audit_sample import stratified
+from bayeslink.results.audit_sample import chances_of, stratified
 from bayeslink.results.reading import read_table
 from tests.data import ROOT
 
@@ -82,12 +82,14 @@ def measure(name: str, seed: int, size: int, samples: int) -> list[tuple[float, 
         run.save(folder := Path(scratch) / "run")
         names = ("pairs", "links", "reach")
         tables = [read_table(folder, n) for n in names if (folder / f"{n}.parquet").exists()]
+    chances = chances_of(tables[2] if len(tables) > 2 else None)
     low, high = run.summary()["links_interval"]
     rows = []
     for k in range(samples):
         sample = stratified(*tables, size=size, seed=k)
         verdicts = {pair: "link" if pair in truth else "nonlink" for pair in sample.pairs}
-        found = estimate(sample, verdicts, records=(len(a), len(b))).quality.totals.links
+        judged = estimate(sample, verdicts, records=(len(a), len(b)), chances=chances)
+        found = judged.quality.totals.links
         holds = found.lower <= len(truth) <= found.upper
         width = found.upper - found.lower
         rows.append((low <= len(truth) <= high, holds, width, len(truth)))

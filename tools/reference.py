@@ -62,7 +62,7 @@ FILES = {
     "unlinked_b": "records of B without a link",
     "links": "links and pairs left to review, with their probabilities; weights in bits",
     "pairs": "every candidate pair, the most probable first, with the level of each field",
-    "reach": "the best pair of some records without link or candidate, for judged samples",
+    "reach": "a pair of some records without link or candidate, and its chance, for judged samples",
     "draws": "one row a draw: links, log posterior, m and u",
     "link_draws": "for each pair (its row in pairs.parquet) the runs of draws with it linked",
     "parameters": "m, u and the weight in bits of each level of each field, with 95 % intervals",

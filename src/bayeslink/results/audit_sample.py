@@ -1,8 +1,8 @@
 """A random sample of pairs to judge: which pairs, and how many from where.
 
 Candidate pairs are divided into strata by decision and link probability, and pairs are drawn at
-random within each. One more stratum are records without a link or a near candidate, each with its
-best pair (`results.best_unlinked`). The model's probabilities decide how many are drawn where,
+random within each. One more stratum are records without a link or a near candidate, each with one
+pair drawn with a known chance (`results.best_unlinked`). The model decides how many are drawn where,
 hence how wide the intervals are; what is estimated is for the judgements to say (`results.audit`).
 """
 
@@ -24,12 +24,12 @@ from bayeslink.data.id_pairs import SIDES, linked_among
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.judging.judgements import FILE, Judgements, Sample, Stratum
 from bayeslink.pairs.source import Floats, Ints
-from bayeslink.results.best_unlinked import NEAR, RECORDS
+from bayeslink.results.best_unlinked import CHANCE, NEAR, RECORDS
 from bayeslink.results.reading import read_table, table_bytes
 
 SURE = 0.99  # divides the links
 EDGES = (0.1, NEAR, 0.001)  # divide the pairs not linked; none is drawn from below
-BEST = "no such pair, best of its record"
+BEST = "no such pair, one of its record"
 _DOUBT = 0.01  # pairs that the model may have wrong, however sure it is
 
 
@@ -59,6 +59,14 @@ def parts_of(directory: Path) -> list[Part]:
 def read_reach(folder: Path) -> pa.Table | None:
     """The best pairs of records without a near candidate; None where the run has none."""
     return read_table(folder, "reach") if (folder / "reach.parquet").exists() else None
+
+
+def chances_of(reach: pa.Table | None) -> dict[tuple[str, str], float]:
+    """How likely each pair of a record without a candidate was to be the one that is kept."""
+    if reach is None:
+        return {}
+    ids = zip(*(reach[side].to_pylist() for side in SIDES), strict=True)
+    return dict(zip(ids, reach[CHANCE].to_pylist(), strict=True))
 
 
 def _tables(folder: Path) -> tuple[pa.Table, pa.Table, pa.Table | None]:

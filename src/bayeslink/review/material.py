@@ -147,6 +147,7 @@ def open_run(
 def _with_reach(folder: Path, candidates: pa.Table) -> pa.Table:
     """The candidates, and after them the pairs of the random sample's reach that are none."""
     if (reach := read_reach(folder)) is not None:
+        reach = reach.select(candidates.column_names)
         new = reach.filter(pa.array(~among(reach, candidates)))
         candidates = pa.concat_tables([candidates, new.cast(candidates.schema)])
     return candidates.combine_chunks()

@@ -26,7 +26,7 @@ from scipy.special import ndtri
 from bayeslink.pairs.source import Floats, Ints, Pairs
 
 COUNTED, FALSE = 0.5, 0.3  # standard deviations of log factors
-MOST_WIDER = 4.0  # by which they grow at most where weight bands do not fit
+MOST_WIDER = 2.5  # by which they grow at most where weight bands do not fit
 MOST_COUNTED = 0.5  # share of L above which L is not identified
 STANDS_OUT = 0.1  # link probability from which a pair above θ can be pointed to
 MUCH = 0.05  # share of L that is only counted, from which a run says so
@@ -116,26 +116,28 @@ def parts_of(
     out = standing_out(probability, weights, theta)
     pointed = float(probability[out].sum()) + known
     false = float((1 - probability[out & (probability > 0.5)]).sum())
-    alike = _look_alikes(candidates, probability, weights > theta, records)
+    alone = tuple(max(0.0, n - mean + known) for n in records)
+    alike = _look_alikes(candidates, probability, weights > theta, alone)
     return Parts(min(pointed, mean), max(0.0, mean - pointed), false, alike)
 
 
 def _look_alikes(
-    candidates: Pairs, probability: Floats, above: NDArray[np.bool_], records: tuple[int, int]
+    candidates: Pairs, probability: Floats, above: NDArray[np.bool_], alone: Sequence[float]
 ) -> float:
-    """Pairs above θ that records without a certain link have by chance, the mean of both files.
+    """Pairs above θ that records without a partner have by chance, the mean of both files.
 
-    As many for each record as those with a certain link have beside that.
+    As many for each of these records, of which so many are `alone`, as those with a certain link
+    have beside that.
     """
     certain = probability > CERTAIN
     others = above & ~certain
     found = []
-    for rows, n in zip((candidates.a, candidates.b), records, strict=True):
+    for rows, n in zip((candidates.a, candidates.b), alone, strict=True):
         own = np.zeros(int(rows.max(initial=0)) + 1, bool)
         own[rows[certain]] = True
         n_certain = int(own.sum())
         if n_certain:
-            found.append(int(own[rows[others]].sum()) * (n - n_certain) / n_certain)
+            found.append(int(own[rows[others]].sum()) * n / n_certain)
     return float(np.mean(found)) if found else 0.0
 
 
