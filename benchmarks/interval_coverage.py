@@ -3,8 +3,8 @@
 Files with known truth are linked with default settings; measured are the 95 % interval of L, the
 links, the false links expected and found, and the log score of the candidate pairs. Parts: study
 (the paper's nine cells), simulated, ladder (one kind of trouble at a time), folders (random halves
-of the files in BAYESLINK_DATA/truth), subfiles and proposed (60 % of each of these files, with plain
-fields and with those that `init` proposes; and halves of one file with nobody in both), readme (its
+of the files in BAYESLINK_DATA/truth), subfiles and proposed (60 % of each of these files, plain
+fields or those that `init` proposes; and halves of one file with nobody in both), readme (its
 example), population (size of the population and a pooled regression), large. `--cells` takes some
 cells of a part, by their names.
 

@@ -24,6 +24,7 @@ MAKERS = {
     "sampling/fit_checks.py": (
         "_on_bands",
         "_on_look_alikes",
+        "_on_humps",
         "_on_together",
         "_on_twice",
         "_on_modes",

@@ -176,11 +176,11 @@ class SampleEvaluation:
             else " Of records without a candidate none was drawn."
         )
         return (
-            "True links, recall of all and people rest on an assumption: there are links in pairs "
-            f"never shown, for each link that may be missing among candidates up to {_NEAR}; and "
-            f"links of records without one are shown with a chance of {_RAREST:.0%} at least. Links "
-            f"never shown are {share:.0%} of the true links here, and up to {most:.0%} at the "
-            f"upper end.{unseen}"
+            "True links, recall of all and people rest on two assumptions: for each link that may "
+            f"be missing among candidates there is up to {_NEAR} in pairs never shown; and a link "
+            f"of a record without a candidate is shown with a chance of {_RAREST:.0%} at least. "
+            f"Links never shown are {share:.0%} of the true links here, and up to {most:.0%} at "
+            f"the upper end.{unseen}"
         )
 
 
@@ -202,7 +202,7 @@ def _reach(outside: Sequence[Stratum], beyond_table: float | None) -> str:
     )
     return (
         "Recall is of the links among the pairs drawn from. Pairs that are not "
-        f"listed{reckoned} are drawn at most as the best of a record{left_out}."
+        f"listed{reckoned} are drawn at most as one pair of a record{left_out}."
     )
 
 

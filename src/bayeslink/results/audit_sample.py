@@ -2,8 +2,9 @@
 
 Candidate pairs are divided into strata by decision and link probability, and pairs are drawn at
 random within each. One more stratum are records without a link or a near candidate, each with one
-pair drawn with a known chance (`results.best_unlinked`). The model decides how many are drawn where,
-hence how wide the intervals are; what is estimated is for the judgements to say (`results.audit`).
+pair drawn with a known chance (`results.best_unlinked`). The model's probabilities decide how many
+are drawn where, hence how wide the intervals are; what is estimated is for the judgements to say
+(`results.audit`).
 """
 
 from __future__ import annotations

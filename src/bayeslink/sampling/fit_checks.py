@@ -19,6 +19,7 @@ import numpy as np
 from bayeslink.distinct import distinct
 from bayeslink.linkage.penalized import PenalizedFit
 from bayeslink.model.dependence import Together
+from bayeslink.pairs.source import Floats
 from bayeslink.sampling.identified import Identified
 from bayeslink.sampling.posterior import Posterior
 from bayeslink.sampling.weight_bands import TOGETHER, Band, misfit, weight_bands
@@ -29,6 +30,7 @@ _STANDS_OUT = 3.0  # in standard errors, which allow for m and u being wrong by 
 _PARAMETERS = 0.1
 _MISFIT = 2.0  # mean square of the bands above θ: up to 1.8 on files whose interval was right
 _ALIKE, _MORE_ALIKE = 3.0, 0.02  # look-alikes as a multiple of false links; more, of all links
+_HUMP, _HUMP_LINKS = 1.0, 20  # depth of a valley in standard errors; links to look at it in
 _MORE = 0.1  # of all pairs above θ: this share more than expected
 _TIMES, _SURELY = 2.0, 5.0  # joint agreements: as a multiple of those expected, in standard errors
 _TWICE = 0.05  # share of linked records with a second partner as good as the first
@@ -72,6 +74,7 @@ def check_fit(fit: PenalizedFit, posterior: Posterior | None) -> FitChecks:
     warnings = [  # the gravest first
         *_on_bands(bands, fit.theta),
         *_on_look_alikes(found),
+        *_on_humps(posterior),
         *_on_modes(fit),
         *_on_twice(twice, fit.n_links),
         *_on_together(together, [f.name for f in fit.pairs.fields]),
@@ -107,6 +110,38 @@ def _on_look_alikes(found: Identified | None) -> Iterator[str]:
             f"whose link is certain there are about {parts.look_alikes:,.0f}. Look at the links "
             "that are least certain: bayeslink review OUT."
         )
+
+
+def _on_humps(posterior: Posterior | None) -> Iterator[str]:
+    """Links with few and with many wrong fields, and fewer of those between: two kinds of pairs."""
+    if posterior is None or posterior.blocks.structure.errors is None:
+        return
+    pairs, p = posterior.blocks.candidates, posterior.probability
+    linked = np.flatnonzero(
+        (p > 0.5) & (posterior.parameters.weight_of(pairs.levels) > posterior.theta)
+    )
+    seen, wrong = posterior.blocks.structure.errors.seen_and_wrong(pairs.levels[linked])
+    n_missing, n_wrong, n = (~seen).sum(1), wrong.sum(1), seen.shape[1]
+    found = []
+    for missing in range(n):
+        at = n_missing == missing
+        if at.sum() >= _HUMP_LINKS:
+            counts = np.bincount(n_wrong[at], p[linked[at]], n + 1)
+            found += [(*_valley(counts, low), counts) for low in range(1, n)]
+    depth, low, high, counts = max(found, key=lambda valley: valley[0], default=(0.0, 0, 0, p))
+    if depth > _HUMP:
+        yield (
+            f"{counts[high]:,.0f} links have {high} wrong fields and only {counts[low]:,.0f} have "
+            f"{low}: two kinds of pairs may be linked, such as people and others of their "
+            "household. Look at links with wrong fields: bayeslink review OUT."
+        )
+
+
+def _valley(counts: Floats, low: int) -> tuple[float, int, int]:
+    """How deep a place between two humps is, in standard errors; and where the second one is."""
+    high = low + 1 + int(counts[low + 1 :].argmax())
+    hump = min(counts[:low].max(), counts[high])
+    return float((hump - counts[low]) / math.sqrt(hump + counts[low] + 1)), low, high
 
 
 def _on_bands(bands: tuple[Band, ...], theta: float) -> Iterator[str]:
