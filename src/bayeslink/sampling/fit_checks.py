@@ -126,7 +126,7 @@ def _on_humps(posterior: Posterior | None) -> Iterator[str]:
     for missing in range(n):
         at = n_missing == missing
         if at.sum() >= _HUMP_LINKS:
-            counts = np.bincount(n_wrong[at], p[linked[at]], n + 1)
+            counts = np.bincount(n_wrong[at], p[linked[at]], n + 1).astype(np.float64)
             found += [(*_valley(counts, low), counts) for low in range(1, n)]
     depth, low, high, counts = max(found, key=lambda valley: valley[0], default=(0.0, 0, 0, p))
     if depth > _HUMP:

@@ -199,6 +199,7 @@ def with_doubt(
     candidates: Pairs,
     pointed: NDArray[np.bool_],
     others: NDArray[np.int32],
+    place: Ints,
     seed: int,
 ) -> list[NDArray[np.int32]]:
     """Draws of the links in which there are as many only counted as the doubt allows for.
@@ -212,11 +213,15 @@ def with_doubt(
         such candidates linked in other draws, are put in where both records are free.
     pointed
         Which candidates can be pointed to.
+    place
+        Of each candidate, in an order that does not depend on the order of rows.
     """
     drawn = []
+    others = others[np.argsort(place[others])]
     for number, (state, by) in enumerate(zip(states, factor, strict=True)):
         rng = np.random.default_rng([seed, _STREAM, 2 + number])
         counted = np.flatnonzero(~pointed[state])
+        counted = counted[np.argsort(place[state[counted]])]
         wanted = round(min(len(counted) * by, len(others) + len(counted)))
         if wanted < len(counted):
             dropped = rng.permutation(counted)[wanted:]

@@ -385,7 +385,9 @@ class Posterior(Shown):
         by = factors((len(drawn),), COUNTED, self.seed, 0)
         if not found.holds:
             by = np.where(np.arange(len(drawn)) % 2, np.inf, 0.0)
-        return with_doubt(drawn, by, self.blocks.candidates, pointed, others, self.seed)
+        pairs, (keys_a, keys_b) = self.blocks.candidates, self.blocks.pairs.tie_keys
+        place = np.argsort(np.lexsort((keys_b[pairs.b], keys_a[pairs.a])))
+        return with_doubt(drawn, by, pairs, pointed, others, place, self.seed)
 
     def _linked(self, candidates: NDArray[np.int32]) -> tuple[Pairs, Floats]:
         known = self.blocks.known

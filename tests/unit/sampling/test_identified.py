@@ -67,12 +67,10 @@ def test_look_alikes_one_by_one():
     taken_a, taken_b = set(a[p > CERTAIN]), set(b[p > CERTAIN])
     of_a = sum(p[k] < CERTAIN and w[k] > 0.5 and a[k] in taken_a for k in range(300))
     of_b = sum(p[k] < CERTAIN and w[k] > 0.5 and b[k] in taken_b for k in range(300))
-    expected = (
-        of_a / len(taken_a) * (n_a - len(taken_a)) + of_b / len(taken_b) * (n_b - len(taken_b))
-    ) / 2
-    found = parts_of(listed(a, b), p, w, theta=0.5, mean=40.0, known=0, records=(n_a, n_b))
+    expected = (of_a / len(taken_a) * (n_a - 20) + of_b / len(taken_b) * (n_b - 20)) / 2
+    found = parts_of(listed(a, b), p, w, theta=0.5, mean=20.0, known=0, records=(n_a, n_b))
     assert found.look_alikes == pytest.approx(expected)
-    none = parts_of(listed(a, b), p / 2, w, theta=0.5, mean=40.0, known=0, records=(n_a, n_b))
+    none = parts_of(listed(a, b), p / 2, w, theta=0.5, mean=20.0, known=0, records=(n_a, n_b))
     assert none.look_alikes == 0  # without a certain link nothing is known of them
 
 
@@ -88,7 +86,7 @@ def test_look_alikes_are_as_many_as_there_are():
         rows = np.append(np.arange(certain), a), np.append(np.arange(certain), b)
         p = np.append(np.ones(certain), np.full(len(a), 0.2))
         found = parts_of(
-            listed(*rows), p, np.ones(len(p)), theta=0.0, mean=n, known=0, records=(n, n)
+            listed(*rows), p, np.ones(len(p)), theta=0.0, mean=certain, known=0, records=(n, n)
         )
         # Pairs of one free record count, too: some are taken, hence about twice as many here.
         ratios.append((found.look_alikes, of_free))
@@ -175,12 +173,13 @@ def test_drawn_links_have_more_or_fewer_of_those_that_are_only_counted():
     state = np.array([0, 1, 2, 3], np.int32)
     others = np.array([2, 3, 4, 5, 6], np.int32)
     factor = np.array([0.0, 0.5, 1.0, 1.5, 9.0])
-    drawn = with_doubt([state] * 5, factor, pairs, pointed, others, 1)
+    order = np.arange(7)
+    drawn = with_doubt([state] * 5, factor, pairs, pointed, others, order, 1)
     assert [len(links) for links in drawn] == [2, 3, 4, 5, 6]
     for links in drawn:
         assert {0, 1} <= set(links.tolist())
         assert len(np.unique(pairs.a[links])) == len(np.unique(pairs.b[links])) == len(links)
-    again = with_doubt([state] * 5, factor, pairs, pointed, others, 1)
+    again = with_doubt([state] * 5, factor, pairs, pointed, others, order, 1)
     assert all(map(np.array_equal, drawn, again))
 
 
@@ -218,7 +217,8 @@ def test_everything_that_has_an_interval_has_this_one(run, monkeypatch):
     wider = bl.population_size(150, 150, post.identified.draws.ravel(), seed=post.seed)
     np.testing.assert_array_equal(people.draws, wider.draws)
     assert people.identified
-    monkeypatch.setattr(sensitivity, "LEAST_ESS", 1)
+    for name, value in (("LEAST_ESS", 1), ("LEAST_SHARE", 0), ("MOST_AT_END", 1)):
+        monkeypatch.setattr(sensitivity, name, value)
     (again,) = bl.sensitivity(run, [bl.Overlap(1, 1.01)]).results
     assert again.how == "reweighted"
     assert again.interval == pytest.approx((low, high), abs=2)
