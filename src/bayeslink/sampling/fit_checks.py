@@ -29,7 +29,7 @@ from bayeslink.sampling.weight_bands import TOGETHER, Band, misfit, weight_bands
 _STANDS_OUT = 3.0  # in standard errors, which allow for m and u being wrong by so much:
 _PARAMETERS = 0.1
 _MISFIT = 2.0  # mean square of the bands above θ: up to 1.8 on files whose interval was right
-_ALIKE, _MORE_ALIKE = 3.0, 0.02  # look-alikes as a multiple of false links; more, of all links
+_ALIKE, _MORE_ALIKE = 2.0, 0.015  # look-alikes as a multiple of false links; more, of all links
 _HUMP, _HUMP_LINKS = 1.0, 20  # depth of a valley in standard errors; links to look at it in
 _MORE = 0.1  # of all pairs above θ: this share more than expected
 _TIMES, _SURELY = 2.0, 5.0  # joint agreements: as a multiple of those expected, in standard errors

@@ -7,7 +7,8 @@ L is taken in parts, each with the doubt that files with known truth show:
   safer. It may be wrong by a log-normal factor of `COUNTED`.
 - *False links.* The model expects some of the links that can be pointed to, to be false. The files
   show more than it knows: a record whose link is certain has no other, so its other pairs above θ
-  are look-alikes, and records without a partner have as many each. The larger of the two numbers
+  are look-alikes, and records without a partner have as many each, some of them with a record that
+  has none either. The larger of the two numbers
   may be wrong by a log-normal factor of `FALSE`.
 - Both are wider where pairs by weight are not those expected (`weight_bands.misfit`).
 
@@ -25,12 +26,12 @@ from scipy.special import ndtri
 
 from bayeslink.pairs.source import Floats, Ints, Pairs
 
-COUNTED, FALSE = 0.5, 0.3  # standard deviations of log factors
+COUNTED, FALSE = 0.5, 0.4  # standard deviations of log factors
 MOST_WIDER = 2.5  # by which they grow at most where weight bands do not fit
 MOST_COUNTED = 0.5  # share of L above which L is not identified
 STANDS_OUT = 0.1  # link probability from which a pair above θ can be pointed to
 MUCH = 0.05  # share of L that is only counted, from which a run says so
-CERTAIN = 0.99  # link probability of a link whose records have no other
+SURELY = 2.0  # above θ: from here a link is certain, whatever rivals it has
 _STREAM = 2**32 - 3  # of random numbers
 
 
@@ -116,28 +117,26 @@ def parts_of(
     out = standing_out(probability, weights, theta)
     pointed = float(probability[out].sum()) + known
     false = float((1 - probability[out & (probability > 0.5)]).sum())
-    alone = tuple(max(0.0, n - mean + known) for n in records)
-    alike = _look_alikes(candidates, probability, weights > theta, alone)
+    certain = (probability > 0.5) & (weights > theta + SURELY)
+    others = (weights > theta) & ~certain
+    alone = tuple(max(0.0, 1 - (mean - known) / max(1, n)) for n in records)
+    alike = _look_alikes(candidates, certain, others, records) * alone[0] * alone[1]
     return Parts(min(pointed, mean), max(0.0, mean - pointed), false, alike)
 
 
 def _look_alikes(
-    candidates: Pairs, probability: Floats, above: NDArray[np.bool_], alone: Sequence[float]
+    candidates: Pairs, certain: NDArray[np.bool_], others: NDArray[np.bool_], records: Sequence[int]
 ) -> float:
-    """Pairs above θ that records without a partner have by chance, the mean of both files.
+    """Pairs above θ that all records would have by chance, the mean of both files.
 
-    As many for each of these records, of which so many are `alone`, as those with a certain link
-    have beside that.
+    As many each as records with a certain link have beside that.
     """
-    certain = probability > CERTAIN
-    others = above & ~certain
     found = []
-    for rows, n in zip((candidates.a, candidates.b), alone, strict=True):
+    for rows, n in zip((candidates.a, candidates.b), records, strict=True):
         own = np.zeros(int(rows.max(initial=0)) + 1, bool)
         own[rows[certain]] = True
-        n_certain = int(own.sum())
-        if n_certain:
-            found.append(int(own[rows[others]].sum()) * n / n_certain)
+        if own.any():
+            found.append(float(own[rows[others]].sum() / own.sum()) * n)
     return float(np.mean(found)) if found else 0.0
 
 

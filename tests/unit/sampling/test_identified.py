@@ -10,10 +10,10 @@ from bayeslink.pairs.source import Pairs
 from bayeslink.sampling import identified as module
 from bayeslink.sampling import sensitivity
 from bayeslink.sampling.identified import (
-    CERTAIN,
     COUNTED,
     FALSE,
     MOST_WIDER,
+    SURELY,
     Parts,
     factors,
     identified,
@@ -61,37 +61,38 @@ def test_a_pair_above_theta_that_hardly_ever_links_does_not_stand_out():
 
 def test_look_alikes_one_by_one():
     rng = np.random.default_rng(1)
-    n_a, n_b = 40, 30
-    a, b = np.divmod(rng.permutation(n_a * n_b)[:300], n_b)
-    p, w = np.where(np.arange(300) < 15, 0.995, 0.2), rng.normal(size=300)
-    taken_a, taken_b = set(a[p > CERTAIN]), set(b[p > CERTAIN])
-    of_a = sum(p[k] < CERTAIN and w[k] > 0.5 and a[k] in taken_a for k in range(300))
-    of_b = sum(p[k] < CERTAIN and w[k] > 0.5 and b[k] in taken_b for k in range(300))
-    expected = (of_a / len(taken_a) * (n_a - 20) + of_b / len(taken_b) * (n_b - 20)) / 2
-    found = parts_of(listed(a, b), p, w, theta=0.5, mean=20.0, known=0, records=(n_a, n_b))
-    assert found.look_alikes == pytest.approx(expected)
-    none = parts_of(listed(a, b), p / 2, w, theta=0.5, mean=20.0, known=0, records=(n_a, n_b))
+    n_a, n_b, known = 42, 32, 2
+    a, b = np.divmod(rng.permutation(40 * 30)[:300], 30)
+    p, w = np.where(np.arange(300) < 15, 0.8, 0.2), np.abs(rng.normal(size=300))
+    w[:12] += SURELY + 0.5  # three of the links are not certain
+    taken_a, taken_b = set(a[:12]), set(b[:12])
+    of_a = sum(w[k] > 0.5 and a[k] in taken_a for k in range(12, 300))
+    of_b = sum(w[k] > 0.5 and b[k] in taken_b for k in range(12, 300))
+    alone = (1 - 20 / 40) * (1 - 20 / 30)  # 20 open links
+    expected = alone * (of_a / len(taken_a) * 40 + of_b / len(taken_b) * 30) / 2
+    given = {"theta": 0.5, "mean": 20.0 + known, "known": known, "records": (n_a - 2, n_b - 2)}
+    assert parts_of(listed(a, b), p, w, **given).look_alikes == pytest.approx(expected)
+    none = parts_of(listed(a, b), p / 2, w, **given)
     assert none.look_alikes == 0  # without a certain link nothing is known of them
 
 
 def test_look_alikes_are_as_many_as_there_are():
-    """Records without a partner have as many as records whose link is certain, on average."""
+    """Pairs of two records without a partner, told from the pairs of those that have one."""
     rng = np.random.default_rng(2)
-    n, certain, ratios = 500, 250, []
+    n, certain, counts = 500, 250, []
     for _ in range(40):
         alike = rng.random((n, n)) < 2e-4
         np.fill_diagonal(alike, False)
         a, b = np.nonzero(alike)
-        of_free = int(((a >= certain) & (b >= certain)).sum())
         rows = np.append(np.arange(certain), a), np.append(np.arange(certain), b)
         p = np.append(np.ones(certain), np.full(len(a), 0.2))
+        w = np.append(np.full(certain, 9.0), np.ones(len(a)))
         found = parts_of(
-            listed(*rows), p, np.ones(len(p)), theta=0.0, mean=certain, known=0, records=(n, n)
-        )
-        # Pairs of one free record count, too: some are taken, hence about twice as many here.
-        ratios.append((found.look_alikes, of_free))
-    estimated, true = np.sum(ratios, axis=0)
-    assert true < estimated < 2.5 * true
+            listed(*rows), p, w, theta=0.0, mean=certain, known=0, records=(n, n)
+        ).look_alikes
+        counts.append((found, int(((a >= certain) & (b >= certain)).sum())))
+    estimated, true = np.sum(counts, axis=0)
+    assert estimated == pytest.approx(true, rel=0.1)
 
 
 # --- draws with doubt -------------------------------------------------------------------------
