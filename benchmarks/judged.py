@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import bayeslink as bl
 from bayeslink.data.id_pairs import SIDES
 from bayeslink.runs.audit import estimate
-from bayeslink.runs.audit_sample import stratified
+from bayeslink.runs.audit_sample import chances_of, stratified
 from tests.data import ROOT
 
 FIELDS = {
@@ -77,12 +77,14 @@ def measure(name: str, seed: int, size: int, samples: int) -> list[tuple[float, 
     a, b, truth = half(ROOT / "truth" / name, seed)
     run = bl.link(a, b, FIELDS[name], seed=seed)
     tables = [run.as_table(name) for name in ("pairs", "links", "reach")]
+    chances = chances_of(tables[2])
     low, high = run.summary()["links_interval"]
     rows = []
     for k in range(samples):
         sample = stratified(*tables, size=size, seed=k)
         verdicts = {pair: "link" if pair in truth else "nonlink" for pair in sample.pairs}
-        found = estimate(sample, verdicts, records=(len(a), len(b))).quality.totals.links
+        judged = estimate(sample, verdicts, records=(len(a), len(b)), chances=chances)
+        found = judged.quality.totals.links
         holds = found.lower <= len(truth) <= found.upper
         width = found.upper - found.lower
         rows.append((low <= len(truth) <= high, holds, width, len(truth)))

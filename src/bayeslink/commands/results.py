@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +20,9 @@ from bayeslink.commands.options import (
 )
 from bayeslink.commands.output import answer, complain, print_json, showing_progress, tell
 from bayeslink.errors import SettingsError
+
+if TYPE_CHECKING:
+    from bayeslink.sampling.population import PopulationSize
 
 
 @click.command()
@@ -152,11 +156,23 @@ def population(run: Path, as_json: bool) -> None:
         found = dataclasses.asdict(people)
         print_json({key: value for key, value in found.items() if key != "draws"})
     else:
-        answer(
-            f"People in all: {people.median:,.0f}, 95 % interval {people.low:,.0f} to "
-            f"{people.high:,.0f}. That holds if being in one file has nothing to do with being in "
-            "the other, nobody came or left between them, and the links are right on average."
+        answer(_people_in_all(people))
+
+
+def _people_in_all(people: PopulationSize) -> str:
+    rests_on = (
+        "That holds if being in one file has nothing to do with being in the other, nobody came or "
+        "left between them, and the links are right on average."
+    )
+    if not people.identified:
+        return (
+            "People in all: not identified, as the number of links is not. Bounds: "
+            f"{people.low:,.0f} to {people.high:,.0f}. {rests_on}"
         )
+    return (
+        f"People in all: {people.median:,.0f}, 95 % interval {people.low:,.0f} to "
+        f"{people.high:,.0f}. {rests_on}"
+    )
 
 
 @click.command()

@@ -36,6 +36,7 @@ from bayeslink.pairs.source import PairSource
 from bayeslink.progress import with_bar
 from bayeslink.runs.run import Run
 from bayeslink.sampling.fit_checks import check_fit
+from bayeslink.sampling.identified import said
 from bayeslink.sampling.posterior import Posterior
 from bayeslink.sampling.sampler import sample
 from bayeslink.settings import NOT_BY_NAME, LinkSettings
@@ -170,8 +171,8 @@ def link_with(
         seconds=clock.seconds,
         checks=checks,
         warnings=(
-            *described.warnings, *described.notes, *remarks, *chosen, *found, *_fit_warnings(fit),
-            *checks.warnings, *warnings,
+            *warnings, *checks.warnings, *_fit_warnings(fit), *described.warnings,
+            *described.notes, *remarks, *found, *chosen,
         ),
         sources=None if given else (a, b),
     )  # fmt: skip
@@ -254,8 +255,12 @@ def _fit_warnings(fit: PenalizedFit) -> list[str]:
 def _posterior_warnings(posterior: Posterior, decision: Decision) -> list[str]:
     n_links = len(decision.links) + len(posterior.blocks.known)
     empty = None if n_links else "no pair has a link probability above ½: the linkage is empty."
-    too_few_links = too_few(n_links, posterior.interval())
-    found = (posterior.warning(), empty, too_few_links, _copies_linked(posterior, decision))
+    interval, parts = posterior.interval(), posterior.identified.parts
+    # L is worth more than the links where rivals share a probability, not where it is a guess.
+    by_rivals = parts.holds and n_links + parts.counted < interval[0]
+    too_few_links = too_few(n_links, interval) if by_rivals else None
+    copies = _copies_linked(posterior, decision)
+    found = (said(parts), posterior.warning(), empty, too_few_links, copies)
     return [warning for warning in found if warning]
 
 

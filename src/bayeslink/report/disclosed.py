@@ -18,7 +18,7 @@ from bayeslink.report.charts import Bar, Counts
 from bayeslink.report.fit import NO_PROBLEM
 from bayeslink.report.markup import Number, facts, figure, notes, paragraph, section, table
 from bayeslink.report.material import Material
-from bayeslink.report.sections import file_names, how_to_review, provenance
+from bayeslink.report.sections import file_names, how_to_review, in_both, provenance
 from bayeslink.report.svg import escape, tag
 from bayeslink.runs.evaluation import evaluate_links
 from bayeslink.sampling.diagnostics import Diagnostic, verdict
@@ -53,10 +53,8 @@ def _overview(s: dict[str, Any], counts: Counts) -> str:
         ("Links", counts(s["n_links"]), ""),
     ]
     if "chains" in s:
-        low, high = s["links_interval"]
-        around = f"{counts(low)} to {counts(high)}"
         shown += [
-            ("Records in both files", counts(s["links_mean"]), around),
+            ("Records in both files", *in_both(s, counts)),
             ("Expected false links", counts(s["expected_false_links"]), ""),
             ("Left to review", counts(s["review_records"]), "records of B"),
         ]

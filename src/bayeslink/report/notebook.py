@@ -48,9 +48,10 @@ def _(fit: PenalizedFit) -> str:
 @as_html.register
 def _(posterior: Posterior) -> str:
     low, high = posterior.interval()
+    what = "95 % interval" if posterior.identified.holds else "not identified, bounds"
     chains, draws = posterior.n_links.shape
     words = (
-        f"Links: {posterior.n_links.mean():,.0f}, 95 % interval {low:,} to {high:,}; {chains} "
+        f"Links: {posterior.n_links.mean():,.0f}, {what} {low:,} to {high:,}; {chains} "
         f"chains of {draws:,} draws over {posterior.blocks.n_candidates:,} candidate pairs."
     )
     lines = filter(None, [words, posterior.warning()])

@@ -21,7 +21,7 @@ from bayeslink.report.markup import (
 from bayeslink.report.material import Material
 from bayeslink.report.svg import escape, tag
 from bayeslink.runs.evaluation import Evaluation
-from bayeslink.runs.expected import errors_to_expect, expected_errors
+from bayeslink.runs.expected import errors_to_expect, expected_errors, records_in_both
 from bayeslink.runs.theta_path import FEW_PAIRS
 
 LOG2 = math.log(2)
@@ -75,11 +75,14 @@ def _in_words(s: dict[str, Any]) -> str:
         words += " No pair was good enough to be linked."
     if "chains" not in s:
         return words + " This is a point estimate: it says nothing about how sure the links are."
+    return f"{words} {records_in_both(s)} {errors_to_expect(s)}"
+
+
+def in_both(s: Mapping[str, Any], counts: Callable[[float], str]) -> tuple[str, str]:
+    """The number of records in both files and its interval, or what is known of it."""
     low, high = s["links_interval"]
-    return words + (
-        f" With 95 % probability between {counted(low)} and {counted(high)} records are in both "
-        f"files. {errors_to_expect(s)}"
-    )
+    known = counts(s["links_mean"]) if s["links_identified"] else "not identified"
+    return known, f"{counts(low)} to {counts(high)}"
 
 
 def _facts(material: Material) -> list[tuple[str, str, str]]:
@@ -97,13 +100,12 @@ def _facts(material: Material) -> list[tuple[str, str, str]]:
     ]
     if material.pairs is None:
         return out
-    low, high = s["links_interval"]
     false, missed = expected_errors(s)
     p = material.pairs["link_probability"].to_numpy()
     doubtful = int(((p > 0.1) & (p < 0.9)).sum())
     return [
         *out,
-        ("Records in both files", counted(s["links_mean"]), f"{counted(low)} to {counted(high)}"),
+        ("Records in both files", *in_both(s, counted)),
         (
             "Expected errors",
             counted(false + missed, 1),

@@ -14,6 +14,7 @@ from bayeslink.report.markup import Number, counted, figure, menu, notes, paragr
 from bayeslink.report.material import Material
 from bayeslink.report.sections import LOG2
 from bayeslink.report.svg import tag
+from bayeslink.runs.expected import records_in_both
 from bayeslink.sampling.diagnostics import Diagnostic, verdict
 
 _TRACED = 6  # quantities whose draws are shown
@@ -77,11 +78,12 @@ def blocks(material: Material) -> str:
 def number_of_links(material: Material) -> str:
     s, draws = material.summary, material.chains("links")
     low, high = s["links_interval"]
-    words = (
-        f"The number of links L, that is of records in both files, is {counted(s['links_mean'])} "
-        f"on average and lies between {counted(low)} and {counted(high)} with 95 % probability, "
-        "given the model, the prior and the candidate pairs."
-    )
+    words = f"{records_in_both(s)} The bars are the draws of L under the model."
+    if not s["restricted"]:
+        words += (
+            " The interval allows for more: links that no pair shows are only counted, and that "
+            "count may be wrong by a factor."
+        )
     chart = curves.links(draws, (low, high), decided=s["n_links"])
     return section(
         "posterior",

@@ -141,6 +141,7 @@ def _with_reach(run: Run) -> pa.Table:
     """The candidates, and after them the pairs of the random sample's reach that are none."""
     candidates: pa.Table = run.as_table("pairs")
     if (reach := run.as_table("reach")) is not None:
+        reach = reach.select(candidates.column_names)
         new = reach.filter(pa.array(~among(reach, candidates)))
         candidates = pa.concat_tables([candidates, new.cast(candidates.schema)])
     return candidates.combine_chunks()

@@ -7,12 +7,15 @@ rest on the judgements alone. The number of true links L takes some help of the 
   agree with the model. The lower and the upper end of an interval have a prior each, as in Clopper
   and Pearson's: where all verdicts agree, that there is no other link is possible, and that there
   are some.
-- *Where none can be.* True pairs may be so unlike that they are never shown. They are taken to be
-  anything from none to `_NEAR` for each link found missing among candidates, and to `_FAR` for each
-  found as the best pair of a record: the more the run missed where it could be checked, the more is
-  allowed for where it could not. The lower end of the interval of L does without them. The upper
-  end goes by all links that may be missing where pairs were judged: that nothing was found does not
-  say that nothing is hidden. How many there are for each of them is an assumption all the same.
+- *Where pairs are drawn with a known chance.* Of records without a link or a near candidate one
+  pair each is drawn. A link found so stands for 1 / chance of them (Horvitz and Thompson 1952). The
+  interval is Fay and Feuer's (1997) for a weighted sum of Poisson counts, with Jeffreys's half of
+  one more link at the upper end. That one has the least chance of the pairs judged, but no less
+  than `_RAREST`: links still less likely to be shown count only if they are found.
+- *Where none can be.* Of records with a near candidate true pairs may be elsewhere. They are taken
+  to be anything from none to `_NEAR` for each link found missing among candidates. The lower end of
+  the interval of L does without them. The upper end goes by all links that may be missing where
+  pairs were judged: that nothing was found does not say that nothing is hidden.
 """
 
 from __future__ import annotations
@@ -30,14 +33,15 @@ from bayeslink.errors import InputError
 from bayeslink.judging.judgements import FILE, LINK, NONLINK, Judgements, Pair, Sample, Stratum
 from bayeslink.judging.labels import read_labels
 from bayeslink.pairs.source import Floats, Ints
-from bayeslink.runs.audit_sample import BEST
+from bayeslink.runs.audit_sample import BEST, chances_of
 from bayeslink.runs.opening import as_run, saved_in
 from bayeslink.runs.run import Run
 from bayeslink.sampling.population import population_size
 
 _DRAWS = 20_000
 _HELP = 10.0
-_NEAR, _FAR = 1, 5
+_NEAR = 1
+_RAREST = 0.1
 _JEFFREYS = (0.5, 0.5)  # beta priors of a share of links
 _LOW, _MIDDLE, _HIGH = (0.01, 0.5), (0.2, 0.2), (0.5, 0.01)
 
@@ -104,6 +108,8 @@ class JudgedStratum:
     links: int
     nonlinks: int
     unsure: int  # judged unsure, or reviewers disagree
+    chances: tuple[float, ...] = ()  # of the links, where pairs are drawn with a chance each
+    least: float = 1.0  # of those judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +177,11 @@ class SampleEvaluation:
             else " Of records without a candidate none was drawn."
         )
         return (
-            "True links, recall of all and people rest on an assumption: there are links in pairs "
-            f"never shown, for each link that may be missing up to {_NEAR}, and up to {_FAR} if it "
-            f"is the best of its record. They are {share:.0%} of the true links here, and up to "
-            f"{most:.0%} at the upper end.{unseen}"
+            "True links, recall of all and people rest on two assumptions: for each link that may "
+            f"be missing among candidates there is up to {_NEAR} in pairs never shown; and a link "
+            f"of a record without a candidate is shown with a chance of {_RAREST:.0%} at least. "
+            f"Links never shown are {share:.0%} of the true links here, and up to {most:.0%} at "
+            f"the upper end.{unseen}"
         )
 
 
@@ -196,7 +203,7 @@ def _reach(outside: Sequence[Stratum], beyond_table: float | None) -> str:
     )
     return (
         "Recall is of the links among the pairs drawn from. Pairs that are not "
-        f"listed{reckoned} are drawn at most as the best of a record{left_out}."
+        f"listed{reckoned} are drawn at most as one pair of a record{left_out}."
     )
 
 
@@ -236,6 +243,7 @@ def evaluate_sample(run: Run | str | Path, labels: Any = None) -> SampleEvaluati
         sample,
         read_labels(folder if labels is None else labels),
         records=(summary["n_a"], summary["n_b"]),
+        chances=chances_of(run.as_table("reach")),
     )
     return replace(found, beyond_table=summary.get("links_outside"))
 
@@ -245,6 +253,7 @@ def estimate(
     labels: Mapping[Pair, str],
     *,
     records: tuple[int, int] | None = None,
+    chances: Mapping[Pair, float] | None = None,
 ) -> SampleEvaluation:
     """Precision, recall, F1 and totals from the verdicts on a stratified random sample.
 
@@ -255,20 +264,28 @@ def estimate(
     ----------
     records
         Records in A and in B: there are no more links than the fewer, and the population follows.
+    chances
+        How likely the pairs of records without a candidate were to be drawn; 1 unless given.
     """
     said: list[Counter[str]] = [Counter() for _ in sample.strata]
     ended = set()
+    by_chance: list[list[tuple[float, bool]]] = [[] for _ in sample.strata]
     for pair, k in zip(sample.pairs, sample.stratum, strict=True):
         if pair not in labels:
             ended.add(k)
         elif k not in ended:
             said[k][labels[pair]] += 1
+            if sample.strata[k].name == BEST and labels[pair] in (LINK, NONLINK):
+                by_chance[k].append(((chances or {}).get(pair, 1.0), labels[pair] == LINK))
     drawn = Counter(sample.stratum)
     strata = []
     for k, stratum in enumerate(sample.strata):
         links, nonlinks = said[k][LINK], said[k][NONLINK]
         unsure = said[k].total() - links - nonlinks
-        strata.append(JudgedStratum(stratum, drawn[k], links, nonlinks, unsure))
+        of_links = tuple(chance for chance, is_link in by_chance[k] if is_link)
+        least = min((chance for chance, _ in by_chance[k]), default=1.0)
+        given = (stratum, drawn[k], links, nonlinks, unsure)
+        strata.append(JudgedStratum(*given, of_links, least))
     if not any(s.links + s.nonlinks for s in strata):
         raise InputError(
             f"none of the {len(sample.pairs):,} pairs drawn at random is judged yet. "
@@ -308,6 +325,9 @@ def _links(
     """Draws of the true links among the run's links, of those it missed, of most never shown."""
     true, missed, most = np.zeros(_DRAWS), np.zeros(_DRAWS), np.zeros(_DRAWS)
     for s in strata:
+        if s.stratum.name == BEST and s.links + s.nonlinks:
+            missed += _by_chance(s, prior[0], rng)
+            continue
         if not s.drawn:
             found = np.full(_DRAWS, s.stratum.size if s.stratum.linked else 0)
         else:
@@ -318,8 +338,24 @@ def _links(
             true += found
         else:
             missed += found
-            most += found * (_FAR if s.stratum.name == BEST else _NEAR)
+            most += found * _NEAR
     return true, missed, most
+
+
+def _by_chance(s: JudgedStratum, prior: float, rng: np.random.Generator) -> Floats:
+    """Draws of the links of records of which one pair each was drawn with a known chance.
+
+    A gamma law with the mean and the variance of the sum of 1 / chance, and of the prior's part of
+    one more link that was least likely to be drawn.
+    """
+    each = s.stratum.size / (s.links + s.nonlinks)
+    chances = s.chances or (1.0,) * s.links
+    # Of unsure pairs that are taken for links the chance counts as that of the others.
+    weights = each / np.resize(np.array(chances or (1.0,)), s.links)
+    last = each / max(_RAREST, min(s.least, *chances, 1.0))
+    total, square = weights.sum() + prior * last, (weights**2).sum() + prior * last**2
+    drawn = rng.gamma(total**2 / square, square / total, _DRAWS)
+    return np.asarray(np.clip(np.rint(drawn), s.links, s.stratum.size - s.nonlinks))
 
 
 def _with_help(prior: tuple[float, float], stratum: Stratum, help_: float) -> tuple[float, float]:

@@ -13,7 +13,7 @@ import numpy as np
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.pairs.source import Floats, Ints
 from bayeslink.runs.audit import JudgedStratum, Quality, evaluate_sample, quality_of
-from bayeslink.runs.audit_sample import Part, drawable, numbers, parts_of
+from bayeslink.runs.audit_sample import BEST, Part, drawable, numbers, parts_of
 from bayeslink.runs.opening import as_run
 from bayeslink.runs.run import Run
 
@@ -181,13 +181,23 @@ def _width(quality: Quality, of: str) -> float:
     return estimate.upper - estimate.lower
 
 
+_CHANCE = 0.5  # that a link of a record without a candidate is shown: of the best pair
+
+
 def _made_up(
     parts: Sequence[Part], shares: Floats, drawn: Ints, rng: np.random.Generator
 ) -> list[JudgedStratum]:
     """Strata as they may be judged."""
     links = rng.binomial(drawn, shares)
     return [
-        JudgedStratum(part.stratum, int(n), int(x), int(n - x), 0)
+        JudgedStratum(
+            part.stratum,
+            int(n),
+            int(x),
+            int(n - x),
+            0,
+            *(((_CHANCE,) * int(x), 0.0) if part.stratum.name == BEST else ((), 1.0)),
+        )
         for part, n, x in zip(parts, drawn, links, strict=True)
     ]
 

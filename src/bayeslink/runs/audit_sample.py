@@ -1,9 +1,10 @@
 """A random sample of pairs to judge: which pairs, and how many from where.
 
 Candidate pairs are divided into strata by decision and link probability, and pairs are drawn at
-random within each. One more stratum are records without a link or a near candidate, each with its
-best pair (`runs.best_unlinked`). The model's probabilities decide how many are drawn where,
-hence how wide the intervals are; what is estimated is for the judgements to say (`runs.audit`).
+random within each. One more stratum are records without a link or a near candidate, each with one
+pair drawn with a known chance (`runs.best_unlinked`). The model's probabilities decide how many
+are drawn where, hence how wide the intervals are; what is estimated is for the judgements to say
+(`runs.audit`).
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from bayeslink.data.id_pairs import SIDES, linked_among
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.judging.judgements import FILE, Judgements, Sample, Stratum
 from bayeslink.pairs.source import Floats, Ints
-from bayeslink.runs.best_unlinked import NEAR, RECORDS
+from bayeslink.runs.best_unlinked import CHANCE, NEAR, RECORDS
 from bayeslink.runs.opening import as_run, saved_in
 from bayeslink.runs.run import Run
 
 SURE = 0.99  # divides the links
 EDGES = (0.1, NEAR, 0.001)  # divide the pairs not linked; none is drawn from below
-BEST = "no such pair, best of its record"
+BEST = "no such pair, one of its record"
 _DOUBT = 0.01  # pairs that the model may have wrong, however sure it is
 
 
@@ -57,6 +58,14 @@ def draw_sample(run: Run | str | Path, size: int = 200, *, seed: int = 1) -> Sam
 def parts_of(run: Run) -> list[Part]:
     """The strata of a run."""
     return divide(*_tables(run))
+
+
+def chances_of(reach: pa.Table | None) -> dict[tuple[str, str], float]:
+    """How likely each pair of a record without a candidate was to be the one that is kept."""
+    if reach is None:
+        return {}
+    ids = zip(*(reach[side].to_pylist() for side in SIDES), strict=True)
+    return dict(zip(ids, reach[CHANCE].to_pylist(), strict=True))
 
 
 def _tables(run: Run) -> tuple[pa.Table, pa.Table, pa.Table | None]:

@@ -1,10 +1,11 @@
-"""Pairs far below: the best pair of a record that has neither a link nor a near candidate.
+"""Pairs far below: one pair of a record that has neither a link nor a near candidate.
 
 Pairs of low probability are too many to draw from, and a record's partner may be where no
-candidate is. So for a random sample of such records of the smaller file the best pair is kept: the
-most probable candidate, and where there is none the pair of most weight with a record of the other
-file that is not linked. They are `reach.parquet` in the run directory, and `runs.audit_sample`
-draws from them.
+candidate is. So for a random sample of such records of the smaller file one pair is kept, and how
+likely it was to be the one. With probability `_BEST` it is the best: the most probable candidate,
+and where there is none the pair of most weight with a record of the other file that is not linked.
+Else any pair with such a record, in proportion to m/u. They are `reach.parquet` in the run
+directory; `runs.audit_sample` draws from them, `runs.audit` goes by the chances.
 """
 
 from __future__ import annotations
@@ -18,20 +19,23 @@ from numpy.typing import NDArray
 
 from bayeslink.data.id_pairs import SIDES
 from bayeslink.pairs.pair_tables import block_column, pair_table
-from bayeslink.pairs.source import Ints, Pairs, PairSource
+from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource
 
 if TYPE_CHECKING:
     from bayeslink.runs.run import Run
 
 NEAR = 0.01  # link probability from which a candidate is drawn as such
 RECORDS = b"records"  # in the table's metadata: of how many records those in it are a sample
+CHANCE = "chance"  # the column that has how likely a record was to get its pair
+_BEST = 0.5
+_STREAM = 2**32 - 4  # of random numbers
 _MOST = 500  # records whose best pair is kept
 _WEIGHED = 30_000_000  # pairs weighed for that, at most
 _AT_ONCE = 200_000  # pairs
 
 
 def best_pairs(run: Run) -> pa.Table | None:
-    """The best pair of up to 500 records, in random order; None where there is none to show.
+    """A pair of up to 500 records, in random order; None where there is none to show.
 
     Nor is there one under a blocking key or for a point estimate.
     """
@@ -49,24 +53,45 @@ def best_pairs(run: Run) -> pa.Table | None:
     # A tie key is a hash: its order is as good as random, and free of the order of rows.
     chosen = free[np.argsort(pairs.tie_keys[side][free])]
     chosen = chosen[: max(1, min(_MOST, _WEIGHED // len(partners)))]
-    found = _best(run, side, chosen, partners[np.argsort(pairs.tie_keys[1 - side][partners])])
-    found = _likeliest(pairs, side, candidates, found)
+    partners = partners[np.argsort(pairs.tie_keys[1 - side][partners])]
+    found, chance = _drawn(run, side, chosen, partners, candidates)
     weights = run.parameters.weight_of(found.levels) / np.log(2)
     nothing = np.zeros(len(found))
     columns = {"link_probability": nothing, "mc_error": nothing, "match_weight": weights}
-    table = pair_table(pairs, found, {**columns, "block": block_column(np.full(len(found), -1))})
-    return table.replace_schema_metadata({RECORDS: str(len(free))})
+    columns |= {"block": block_column(np.full(len(found), -1)), CHANCE: chance}
+    return pair_table(pairs, found, columns).replace_schema_metadata({RECORDS: str(len(free))})
 
 
-def _best(run: Run, side: int, rows: Ints, partners: Ints) -> Pairs:
-    parameters, best = run.parameters, np.empty(len(rows), np.int64)
+def _drawn(
+    run: Run, side: int, rows: Ints, partners: Ints, candidates: pa.Table
+) -> tuple[Pairs, Floats]:
+    """A pair for each record, and how likely the record was to get this one."""
+    assert run.posterior is not None
+    rng = np.random.default_rng([run.posterior.seed, _STREAM])
+    n, parameters = len(rows), run.parameters
+    best, other = np.empty((2, n), np.int64)
+    total = np.empty(n)  # log of the sum of m/u
     step = max(1, _AT_ONCE // len(partners))
-    for first in range(0, len(rows), step):
+    for first in range(0, n, step):
         some = rows[first : first + step]
         a, b = _as_ab(side, np.repeat(some, len(partners)), np.tile(partners, len(some)))
-        weights = parameters.weight_of(run.pairs.levels_of(a, b)).reshape(len(some), -1)
-        best[first : first + step] = partners[weights.argmax(axis=1)]
-    a, b = _as_ab(side, rows, best)
+        w = parameters.weight_of(run.pairs.levels_of(a, b)).reshape(len(some), -1)
+        top = w.max(axis=1, keepdims=True)
+        sums = np.cumsum(np.exp(w - top), axis=1)
+        place = (sums < rng.random((len(some), 1)) * sums[:, -1:]).sum(axis=1)
+        at = slice(first, first + len(some))
+        best[at], other[at] = partners[w.argmax(axis=1)], partners[place]
+        total[at] = top[:, 0] + np.log(sums[:, -1])
+    likeliest = _likeliest(run.pairs, side, candidates, _pairs(run, side, rows, best))
+    best = (likeliest.b, likeliest.a)[side].astype(np.int64)
+    chosen = np.where(rng.random(n) < _BEST, best, other)
+    found = _pairs(run, side, rows, chosen)
+    share = np.exp(parameters.weight_of(found.levels) - total) * np.isin(chosen, partners)
+    return found, _BEST * (chosen == best) + (1 - _BEST) * share
+
+
+def _pairs(run: Run, side: int, rows: Ints, partners: Ints) -> Pairs:
+    a, b = _as_ab(side, rows, partners)
     return Pairs(a, b, run.pairs.levels_of(a, b))
 
 

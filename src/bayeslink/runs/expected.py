@@ -1,4 +1,4 @@
-"""How many errors a run is expected to have made, in the words that all say it in."""
+"""How many links there are, and how many errors to expect, in the words that all say it in."""
 
 from __future__ import annotations
 
@@ -14,6 +14,25 @@ def expected_errors(s: Mapping[str, Any]) -> tuple[float, float]:
     """
     false = s["expected_false_links"]
     return round(false, 1), round(max(0.0, s["links_mean"] - (s["n_links"] - false)), 1)
+
+
+def records_in_both(s: Mapping[str, Any]) -> str:
+    """The sentences on L, from the summary of a run with draws."""
+    low, high = s["links_interval"]
+    pointed, counted = s["links_pointed"], s["links_counted"]
+    if not s["links_identified"]:
+        return (
+            f"Records in both files: not identified. {pointed:,.0f} links can be pointed to; from "
+            f"the data there may be {low:,} to {high:,}."
+        )
+    parts = (
+        ""
+        if counted < 0.5
+        else f" {pointed:,.0f} can be pointed to, {counted:,.0f} are only counted."
+    )
+    return (
+        f"Records in both files: {s['links_mean']:,.0f}, 95 % interval {low:,} to {high:,}.{parts}"
+    )
 
 
 def errors_to_expect(s: Mapping[str, Any]) -> str:

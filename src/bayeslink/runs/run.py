@@ -26,7 +26,7 @@ from bayeslink.model.weights import Parameters
 from bayeslink.notebook_html import Shown
 from bayeslink.pairs.pair_tables import for_caller, pair_values
 from bayeslink.pairs.source import Pairs, PairSource, Plan
-from bayeslink.runs.expected import errors_to_expect
+from bayeslink.runs.expected import errors_to_expect, records_in_both
 from bayeslink.runs.explanation import Explanation, explain_pair
 from bayeslink.runs.link_toml import dump
 from bayeslink.runs.outputs import drawn_rows, joined, linked_rows, unlinked
@@ -287,13 +287,11 @@ class Run(Shown):
         ]
         if "chains" not in s:
             return [*lines, f"Point estimate at theta = {self.theta:.4g}: no probabilities."]
-        low, high = s["links_interval"]
         others = "" if s["restricted"] or s["w0"] is None else ", all others by births and deaths"
         many = f"{s['blocks']:,} blocks, the largest of {s['largest_block']:,}"
         blocks = "one block" if s["blocks"] == 1 else many
         lines += [
-            f"Records in both files: {s['links_mean']:,.0f}, 95 % interval {low:,} to {high:,}. "
-            + errors_to_expect(s),
+            f"{records_in_both(s)} {errors_to_expect(s)}",
             f"Sampled: {s['candidates']:,} pairs in {blocks}{others}; {s['chains']} chains of "
             f"{s['draws']:,} draws.",
         ]
@@ -313,9 +311,13 @@ class Run(Shown):
         if self.posterior is None or self.blocks is None or self.decision is None:
             return {}
         post, blocks, sizes = self.posterior, self.blocks, self.blocks.n_pairs_in_block
+        found = post.identified
         return {
             "links_mean": float(post.n_links.mean()),
-            "links_interval": list(post.interval()),
+            "links_interval": list(found.interval(0.95)),
+            "links_pointed": found.parts.pointed,
+            "links_counted": found.parts.counted,
+            "links_identified": found.holds,
             "expected_false_links": self.decision.expected_false,
             "review_records": len(self.decision.rejected),
             "restricted": post.restricted,

@@ -111,13 +111,22 @@ _SUMMARY = record(
 )
 _SAMPLED = record(  # beside that, of a run with draws
     **dict.fromkeys(
-        ("links_mean", "expected_false_links", "links_outside", "links_elsewhere"), number
+        (
+            "links_mean",
+            "links_pointed",
+            "links_counted",
+            "expected_false_links",
+            "links_outside",
+            "links_elsewhere",
+        ),
+        number,
     ),
     **dict.fromkeys(
         ("review_records", "candidates", "listed", "known_links", "blocks", "largest_block"), whole
     ),
     **dict.fromkeys(("chains", "draws", "tune", "kept_every"), whole),
     links_interval=listed(whole, 2),
+    links_identified=flag,
     restricted=flag,
     w0=maybe(number),
     w0_why=text,

@@ -64,11 +64,11 @@ def _pair_columns(name: str, extent: Extent) -> list[Column]:
     ]
     if name == "links":
         return [*columns, Column("decision", pa.string(), words=frozenset({"link", "review"}))]
-    return [
-        *columns,
+    columns += [
         Column("mc_error", pa.float64(), 0),
         Column("block", pa.int64(), 0, extent.blocks - 1, nulls=True),
     ]
+    return [*columns, Column("chance", pa.float64(), 0, 1)] if name == "reach" else columns
 
 
 _PARAMETERS = [

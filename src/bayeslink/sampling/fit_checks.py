@@ -1,9 +1,10 @@
 """Does the model fit these files? Checks that need no truth, each with what to do if it fails.
 
 A posterior is as good as its model. What can be seen from the data alone: whether there are more
-pairs of some weight than the model expects, whether fields agree together among certain non-links
-more often than it expects, whether a file seems to hold people twice, whether other solutions far
-away are nearly as good, and whether hardly anything was linked.
+pairs of some weight than the model expects, whether records with a certain link have more
+look-alikes than it knows of, whether fields agree together among certain non-links more often than
+it expects, whether a file seems to hold people twice, whether other solutions far away are nearly
+as good, and whether hardly anything was linked.
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ import numpy as np
 from bayeslink.distinct import distinct
 from bayeslink.linkage.penalized import PenalizedFit
 from bayeslink.model.dependence import Together
+from bayeslink.pairs.source import Floats
+from bayeslink.sampling.identified import Identified
 from bayeslink.sampling.posterior import Posterior
-from bayeslink.sampling.weight_bands import Band, weight_bands
+from bayeslink.sampling.weight_bands import TOGETHER, Band, misfit, weight_bands
 
 # Pairs of a weight. On files drawn from the model no band stands out by 2 (36 runs), all above θ
 # are within .05 of those expected.
 _STANDS_OUT = 3.0  # in standard errors, which allow for m and u being wrong by so much:
 _PARAMETERS = 0.1
-_TOGETHER = (
-    3.0  # variance of the number of non-links over its mean: those of a record come together
-)
+_MISFIT = 2.0  # mean square of the bands above θ: up to 1.8 on files whose interval was right
+_ALIKE, _MORE_ALIKE = 2.0, 0.015  # look-alikes as a multiple of false links; more, of all links
+_HUMP, _HUMP_LINKS = 1.0, 20  # depth of a valley in standard errors; links to look at it in
 _MORE = 0.1  # of all pairs above θ: this share more than expected
 _TIMES, _SURELY = 2.0, 5.0  # joint agreements: as a multiple of those expected, in standard errors
 _TWICE = 0.05  # share of linked records with a second partner as good as the first
@@ -63,15 +66,18 @@ def check_fit(fit: PenalizedFit, posterior: Posterior | None) -> FitChecks:
     n_links = float(fit.n_links)
     if posterior is not None:
         n_links = float(posterior.probability.sum()) + len(posterior.blocks.known)
-    bands = weight_bands(fit, posterior)
+    bands = weight_bands(fit) if posterior is None else posterior.bands
     together = fit.structure.tree.together
     twice = _twice(fit)
     smaller = min(fit.pairs.n_a, fit.pairs.n_b)
-    warnings = [
-        *_on_together(together, [f.name for f in fit.pairs.fields]),
-        *_on_twice(twice, fit.n_links),
+    found = None if posterior is None else posterior.identified
+    warnings = [  # the gravest first
         *_on_bands(bands, fit.theta),
+        *_on_look_alikes(found),
+        *_on_humps(posterior),
         *_on_modes(fit),
+        *_on_twice(twice, fit.n_links),
+        *_on_together(together, [f.name for f in fit.pairs.fields]),
         *_on_few(n_links, smaller),
     ]
     return FitChecks(bands, together, twice, n_links, tuple(warnings))
@@ -92,34 +98,80 @@ def _twice(fit: PenalizedFit) -> tuple[int, int]:
     return found[0], found[1]
 
 
+def _on_look_alikes(found: Identified | None) -> Iterator[str]:
+    """Records whose link is certain have more look-alikes than the model knows of."""
+    if found is None:
+        return
+    parts = found.parts
+    excess = parts.look_alikes - parts.false
+    if parts.look_alikes > _ALIKE * parts.false and excess > _MORE_ALIKE * parts.pointed:
+        yield (
+            f"the model expects {parts.false:,.1f} false links, and by the look-alikes of records "
+            f"whose link is certain there are about {parts.look_alikes:,.0f}. Look at the links "
+            "that are least certain: bayeslink review OUT."
+        )
+
+
+def _on_humps(posterior: Posterior | None) -> Iterator[str]:
+    """Links with few and with many wrong fields, and fewer of those between: two kinds of pairs."""
+    if posterior is None or posterior.blocks.structure.errors is None:
+        return
+    pairs, p = posterior.blocks.candidates, posterior.probability
+    linked = np.flatnonzero(
+        (p > 0.5) & (posterior.parameters.weight_of(pairs.levels) > posterior.theta)
+    )
+    seen, wrong = posterior.blocks.structure.errors.seen_and_wrong(pairs.levels[linked])
+    n_missing, n_wrong, n = (~seen).sum(1), wrong.sum(1), seen.shape[1]
+    found = []
+    for missing in range(n):
+        at = n_missing == missing
+        if at.sum() >= _HUMP_LINKS:
+            counts = np.bincount(n_wrong[at], p[linked[at]], n + 1).astype(np.float64)
+            found += [(*_valley(counts, low), counts) for low in range(1, n)]
+    depth, low, high, counts = max(found, key=lambda valley: valley[0], default=(0.0, 0, 0, p))
+    if depth > _HUMP:
+        yield (
+            f"{counts[high]:,.0f} links have {high} wrong fields and only {counts[low]:,.0f} have "
+            f"{low}: two kinds of pairs may be linked, such as people and others of their "
+            "household. Look at links with wrong fields: bayeslink review OUT."
+        )
+
+
+def _valley(counts: Floats, low: int) -> tuple[float, int, int]:
+    """How deep a place between two humps is, in standard errors; and where the second one is."""
+    high = low + 1 + int(counts[low + 1 :].argmax())
+    hump = min(counts[:low].max(), counts[high])
+    return float((hump - counts[low]) / math.sqrt(hump + counts[low] + 1)), low, high
+
+
 def _on_bands(bands: tuple[Band, ...], theta: float) -> Iterator[str]:
-    """Far more pairs of some weight than expected, the worst of them, or of all above θ."""
+    """Other numbers of pairs by weight than expected: too many somewhere, or a bad fit in all."""
     above = [band for band in bands if band.low >= theta - 1e-9]
     observed = sum(band.observed for band in above)
     nonlinks = sum(band.from_nonlinks for band in above)
     links = sum(band.from_links for band in above)
     excess = observed - nonlinks - links
     worst = max(bands, key=_excess, default=None)
-    if worst is not None and _excess(worst) > _STANDS_OUT:
-        where = f"{worst.low / math.log(2):.1f} bits and more"
-        if worst.high is not None:
-            where = f"{worst.low / math.log(2):.1f} to {worst.high / math.log(2):.1f} bits"
-        observed, nonlinks, links = worst.observed, worst.from_nonlinks, worst.from_links
+    if misfit(bands, theta) > _MISFIT:
+        worst = max(above, key=lambda band: abs(_excess(band)))
     elif excess > max(_MORE * (nonlinks + links), 3 * math.sqrt(nonlinks + 1)):
-        where = f"{theta / math.log(2):.1f} bits and more"
-    else:
+        worst = Band(theta, None, observed, nonlinks, links)
+    elif worst is None or _excess(worst) <= _STANDS_OUT:
         return
+    where = f"{worst.low / math.log(2):.1f} bits and more"
+    if worst.high is not None:
+        where = f"{worst.low / math.log(2):.1f} to {worst.high / math.log(2):.1f} bits"
     yield (
-        f"{observed:,} pairs weigh {where}, and the model expects {nonlinks + links:,.0f}: "
-        f"{links:,.0f} links and {nonlinks:,.0f} others. Pairs are alike for a reason that the "
-        "model does not know, such as people who share values or who are in a file twice. Link "
-        "probabilities and the interval of the number of links may be too sure: judge a sample."
+        f"{worst.observed:,} pairs weigh {where}, and the model expects {worst.expected:,.0f}: "
+        f"{worst.from_links:,.0f} links and {worst.from_nonlinks:,.0f} others. Pairs are alike "
+        "for a reason that the model does not know, such as people who share values or who are in "
+        "a file twice. Do not rely on link probabilities: judge a sample."
     )
 
 
 def _excess(band: Band) -> float:
     """Pairs beyond those expected, in standard errors; these allow for errors of m and u."""
-    by_chance = _TOGETHER * band.from_nonlinks + band.from_links + 1
+    by_chance = TOGETHER * band.from_nonlinks + band.from_links + 1
     error = math.sqrt(by_chance + (_PARAMETERS * band.expected) ** 2)
     return (band.observed - band.expected) / error
 

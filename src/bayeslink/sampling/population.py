@@ -31,6 +31,9 @@ class PopulationSize:
         Bounds of the central interval.
     lincoln_petersen, chapman
         Smallest and largest of these point estimates over the draws.
+    identified
+        Whether the number of links is known well enough for an interval. If not, `low` and `high`
+        are bounds: of the most links that there can be, and of those that can be pointed to.
     """
 
     draws: Ints
@@ -40,6 +43,7 @@ class PopulationSize:
     high: float
     lincoln_petersen: tuple[float, float]
     chapman: tuple[float, float]
+    identified: bool = True
 
 
 def population_size(

@@ -23,7 +23,18 @@ from bayeslink.notebook_html import Shown
 from bayeslink.pairs.pair_tables import block_column, callers_table, for_caller, pair_table
 from bayeslink.pairs.source import Floats, Ints, Pairs
 from bayeslink.sampling.diagnostics import Diagnostics, summarize, verdict
+from bayeslink.sampling.identified import (
+    COUNTED,
+    Identified,
+    Parts,
+    factors,
+    identified,
+    parts_of,
+    standing_out,
+    with_doubt,
+)
 from bayeslink.sampling.population import PopulationSize, population_size
+from bayeslink.sampling.weight_bands import Band, misfit, weight_bands
 
 LEAST = 0.001  # probability from which a pair that is no candidate is told of in any case
 
@@ -114,6 +125,7 @@ class Posterior(Shown):
     kept_every: int
     restricted: bool  # to the candidate pairs
     rest: float  # links expected among pairs that are not in `blocks.candidates`
+    bands: tuple[Band, ...] = field(repr=False)  # pairs by weight, there and expected
     kinds: Mapping[str, int]  # blocks drawn singly, jointly, by moves
     seed: int
     tune: int
@@ -153,7 +165,7 @@ class Posterior(Shown):
             out[at] = position[np.searchsorted(others.number, number)]
             return tuple(np.split(out, np.cumsum(r.n_kept)[:-1]))
 
-        return cls(
+        made = cls(
             blocks=with_others(blocks, others.pairs),
             prior=prior,
             n_links=np.array([r.n_links for r in results]),
@@ -170,11 +182,13 @@ class Posterior(Shown):
             kept_every=kept_every,
             restricted=restricted,
             rest=others.rest,
+            bands=(),
             kinds=kinds,
             seed=seed,
             tune=tune,
             seconds=seconds,
         )
+        return replace(made, bands=weight_bands(blocks, made))
 
     # --- summaries ---------------------------------------------------------------------------
 
@@ -187,15 +201,41 @@ class Posterior(Shown):
             return Parameters(m, u, used)
         return Dependent(m, u, used, self.law, self.blocks.structure.tree)
 
+    @property
+    def identified(self) -> Identified:
+        """L in parts, and draws of it that allow for what may be wrong with each.
+
+        Of restricted sampling, the draws as they are: there is nothing that it only counts.
+        """
+        known, mean = self.blocks.known, float(self.n_links.mean())
+        pairs, most = self.blocks.pairs, self.blocks.pairs.scope.max_links
+        if self.restricted:
+            return Identified(Parts(mean, 0.0, 0.0, 0.0), most, self.n_links)
+        weights = self.parameters.weight_of(self.blocks.candidates.levels)
+        parts = parts_of(
+            self.blocks.candidates,
+            self.probability,
+            weights,
+            theta=self.theta,
+            mean=mean,
+            known=len(known),
+            records=(pairs.n_a - len(known), pairs.n_b - len(known)),
+        )
+        found = misfit(self.bands, self.blocks.theta)
+        return identified(
+            self.n_links, parts, misfit=found, known=len(known), most=most, seed=self.seed
+        )
+
     def interval(self, level: float = 0.95) -> tuple[int, int]:
-        """Equal-tailed credible interval of the number of links."""
+        """Equal-tailed interval of the number of links; bounds where that is not identified.
+
+        It allows for more than the draws: see `sampling.identified`.
+        """
         if not 0 < level < 1:
             raise SettingsError(
                 f"level must be between 0 and 1, got {level!r}. Write 95 % as 0.95."
             )
-        tail = (1 - level) / 2
-        low, high = np.quantile(self.n_links, [tail, 1 - tail], method="inverted_cdf")
-        return int(low), int(high)
+        return self.identified.interval(level)
 
     @property
     def theta(self) -> float:
@@ -303,14 +343,15 @@ class Posterior(Shown):
 
     def population_size(self, *, seed: int | None = None, **options: Any) -> PopulationSize:
         """Posterior of the size of the population that both files were drawn from."""
-        pairs = self.blocks.pairs
-        return population_size(
+        pairs, found = self.blocks.pairs, self.identified
+        size = population_size(
             pairs.n_a,
             pairs.n_b,
-            self.n_links.ravel(),
+            found.draws.ravel(),
             seed=self.seed if seed is None else seed,
             **options,
         )
+        return replace(size, identified=found.holds)
 
     def linked_datasets(self, k: int = 20) -> list[Any]:
         """k draws of the links, evenly spread over the chains, as tables of id_a and id_b.
@@ -328,7 +369,25 @@ class Posterior(Shown):
                 f"k must be a whole number from 1 to the {len(states):,} draws kept, got {k!r}."
             )
         chosen = np.linspace(0, len(states) - 1, k).round().astype(int)
-        return [self._linked(states[i]) for i in chosen]
+        drawn = [states[i] for i in chosen]
+        return [self._linked(state) for state in self._with_doubt(drawn, states)]
+
+    def _with_doubt(
+        self, drawn: list[NDArray[np.int32]], states: list[NDArray[np.int32]]
+    ) -> list[NDArray[np.int32]]:
+        """Draws with more or fewer of the links that are only counted, as L with its doubt has."""
+        found = self.identified
+        if not found.parts.counted:
+            return drawn
+        weights = self.parameters.weight_of(self.blocks.candidates.levels)
+        pointed = standing_out(self.probability, weights, self.theta)
+        others = distinct(np.concatenate([state[~pointed[state]] for state in states]))
+        by = factors((len(drawn),), COUNTED, self.seed, 0)
+        if not found.holds:
+            by = np.where(np.arange(len(drawn)) % 2, np.inf, 0.0)
+        pairs, (keys_a, keys_b) = self.blocks.candidates, self.blocks.pairs.tie_keys
+        place = np.argsort(np.lexsort((keys_b[pairs.b], keys_a[pairs.a])))
+        return with_doubt(drawn, by, pairs, pointed, others, place, self.seed)
 
     def _linked(self, candidates: NDArray[np.int32]) -> tuple[Pairs, Floats]:
         known = self.blocks.known

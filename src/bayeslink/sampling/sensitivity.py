@@ -191,6 +191,7 @@ class _Run:
 
     posterior: Posterior
     links: Ints  # chain × kept draw
+    with_doubt: Ints  # the same as the interval has them
     ess: float
     n_shown: int  # pairs that are told of: the given run's
 
@@ -198,7 +199,10 @@ class _Run:
     def of(cls, posterior: Posterior, n_shown: int) -> _Run:
         drawn = np.array([[len(state) for state in chain] for chain in posterior.kept], np.int64)
         links = drawn + len(posterior.blocks.known)
-        return cls(posterior, links, float(np.nan_to_num(ess_bulk(links))), n_shown)
+        n_draws, every = posterior.n_links.shape[1], posterior.kept_every
+        at = np.minimum((np.arange(links.shape[1]) + 1) * every, n_draws) - 1
+        doubt = posterior.identified.draws[:, at]
+        return cls(posterior, links, doubt, float(np.nan_to_num(ess_bulk(links))), n_shown)
 
     def weights(self, law: LinkPrior, own: LinkPrior) -> Floats:
         """p'(L) / p(L) of each kept draw, adding up to 1."""
@@ -239,7 +243,8 @@ class _Run:
         squares = linked.power(2).sum(axis=0) - 2 * p * (weight @ linked) + p**2 * (weight @ weight)
         error = np.sqrt(np.maximum(squares, 0) * n / max(1, n - 1))
         error = np.maximum(error, 1 / self.worth(w))  # linked in none of n draws: 0 ± 1/n
-        mean, interval = float(flat @ links), _interval(np.bincount(links, flat).astype(np.float64))
+        mean, counts = float(flat @ links), np.bincount(self.with_doubt.ravel(), flat)
+        interval = _interval(counts.astype(np.float64))
         numbers = mean, interval, self.worth(w), np.clip(p, 0.0, 1.0), error
         return UnderPrior(prior, *numbers, "reweighted", reason, *_implied(prior, law, mean))
 

@@ -9,23 +9,31 @@ pairs of high weight that neither u nor m accounts for.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.linkage.penalized import PenalizedFit
+from bayeslink.linkage.posthoc import Blocks
 from bayeslink.model.structure import Dependent
 from bayeslink.model.weights import Parameters
 from bayeslink.pairs.candidates import pairs_above
 from bayeslink.pairs.source import Floats, Pairs, PairSource, sum_weights
 from bayeslink.pairs.vectors import distinct_vectors
-from bayeslink.sampling.posterior import Posterior
+
+if TYPE_CHECKING:
+    from bayeslink.sampling.posterior import Posterior
 
 WIDTH = 2.5  # of a band
 _BELOW = 2  # bands below θ
 _DRAWN = 100_000  # pairs, to see which fields are missing together where not all are listed
 _PATTERNS = 1_000_000  # that are weighed; with more there are fewer bands
+# Variance of the number of non-links over its mean: those of a record come together.
+TOGETHER = 3.0
+_OFF = 0.03  # by which m may be wrong in a band and still do
 _FEWEST = 5.0  # pairs in a band, seen or expected; else it is joined with the next lower
 
 
@@ -56,10 +64,13 @@ class _Open:
     parameters: Parameters  # of what is expected
 
 
-def weight_bands(fit: PenalizedFit, posterior: Posterior | None) -> tuple[Band, ...]:
+def weight_bands(
+    fit: PenalizedFit | Blocks, posterior: Posterior | None = None
+) -> tuple[Band, ...]:
     """Pairs by weight in the fit: those there are, and those expected; none if not all are listed.
 
-    What is expected is so under the posterior's m, u and number of links, or else the fit's.
+    What is expected is so under the posterior's m, u and number of links, or else the fit's; with
+    a posterior, the blocks that it was drawn from are enough.
     """
     pairs = fit.pairs
     if not pairs.n_pairs or not pairs.join_sizes().any():  # only some pairs are given
@@ -70,13 +81,31 @@ def weight_bands(fit: PenalizedFit, posterior: Posterior | None) -> tuple[Band, 
     if not len(patterns) or not math.isfinite(floor):
         return ()
     nonlinks, links = _expected(fit, open_, patterns)
-    seen = fit.weight_of(open_.listed.levels)
-    return _bands(floor, seen[seen > floor], fit.weight_of(patterns), nonlinks, links)
+    seen = fit.parameters.weight_of(open_.listed.levels)
+    weights = fit.parameters.weight_of(patterns)
+    return _bands(floor, seen[seen > floor], weights, nonlinks, links)
 
 
-def _open_part(fit: PenalizedFit, posterior: Posterior | None) -> _Open:
+def misfit(bands: Sequence[Band], theta: float) -> float:
+    """Mean square of observed less expected, in standard errors, of the bands above θ.
+
+    About 1 or less where the model holds; errors of m by `_OFF` do not count.
+    """
+    above = [band for band in bands if band.low >= theta - 1e-9]
+    if not above:
+        return 1.0
+    squares = [
+        (band.observed - band.expected) ** 2
+        / (band.from_links + TOGETHER * band.from_nonlinks + 1 + (_OFF * band.expected) ** 2)
+        for band in above
+    ]
+    return sum(squares) / len(squares)
+
+
+def _open_part(fit: PenalizedFit | Blocks, posterior: Posterior | None) -> _Open:
     pairs = fit.pairs
     if posterior is None:
+        assert isinstance(fit, PenalizedFit)
         listed_to = fit.theta - WIDTH
         listed, _ = pairs_above(pairs, fit.parameters, listed_to, in_files=True)
         return _Open(listed, listed_to, fit.linked, np.ones(fit.n_links), 1.0, fit.parameters)
@@ -90,7 +119,7 @@ def _open_part(fit: PenalizedFit, posterior: Posterior | None) -> _Open:
     return _Open(listed, blocks.listed_to, blocks.candidates, p, share, posterior.parameters)
 
 
-def _patterns_above(fit: PenalizedFit, floor: float) -> tuple[NDArray[np.uint8], float]:
+def _patterns_above(fit: PenalizedFit | Blocks, floor: float) -> tuple[NDArray[np.uint8], float]:
     """Every comparison vector that weighs more than the floor, which is raised if they are many."""
     bound, counts = fit.parameters.bound, fit.pairs.level_counts().counts
     covered = {f for _, _, f in _covers(fit)}
@@ -112,16 +141,16 @@ def _patterns_above(fit: PenalizedFit, floor: float) -> tuple[NDArray[np.uint8],
         floor += WIDTH
     for one, covering, other in _covers(fit):
         patterns = patterns[(patterns[:, one] != covering) | (patterns[:, other] == 0)]
-    return patterns[fit.weight_of(patterns) > floor], floor
+    return patterns[fit.parameters.weight_of(patterns) > floor], floor
 
 
-def _covers(fit: PenalizedFit) -> tuple[tuple[int, int, int], ...]:
+def _covers(fit: PenalizedFit | Blocks) -> tuple[tuple[int, int, int], ...]:
     errors = fit.structure.errors
     return () if errors is None else errors.covered
 
 
 def _expected(
-    fit: PenalizedFit, open_: _Open, patterns: NDArray[np.uint8]
+    fit: PenalizedFit | Blocks, open_: _Open, patterns: NDArray[np.uint8]
 ) -> tuple[Floats, Floats]:
     """Non-links and links expected of each comparison vector."""
     n_pairs = fit.pairs.n_pairs * open_.share
@@ -147,7 +176,7 @@ def _some_pairs(pairs: PairSource, open_: _Open) -> NDArray[np.uint8]:
     return pairs.levels_of(a[inside], b[inside])
 
 
-def _seen(fit: PenalizedFit, levels: NDArray[np.uint8]) -> NDArray[np.bool_]:
+def _seen(fit: PenalizedFit | Blocks, levels: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Which fields are not missing; what another field's level covers is not."""
     errors = fit.structure.errors
     return levels > 0 if errors is None else errors.seen_and_wrong(levels)[0]

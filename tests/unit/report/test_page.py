@@ -132,7 +132,9 @@ def test_the_headline_is_that_of_the_run(run, saved, tmp_path):
     s, text = run.summary(), Page(text_of(saved, tmp_path)).text
     low, high = s["links_interval"]
     assert f"{s['n_links']:,} links between a.csv and b.csv" in text
-    assert f"With 95 % probability between {low:,} and {high:,} records are in both" in text
+    assert (
+        f"Records in both files: {s['links_mean']:,.0f}, 95 % interval {low:,} to {high:,}" in text
+    )
     false = s["expected_false_links"]
     missed = run.posterior.n_links.mean() - (s["n_links"] - false)
     in_all = round(false, 1) + round(missed, 1)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,8 @@ import pytest
 
 import bayeslink as bl
 from bayeslink.model.structure import Dependent
-from bayeslink.sampling.fit_checks import check_fit
+from bayeslink.sampling.fit_checks import _on_humps, _on_look_alikes, check_fit
+from bayeslink.sampling.identified import Identified, Parts
 from bayeslink.sampling.weight_bands import weight_bands
 from tests.data import ROOT
 
@@ -44,6 +46,10 @@ def files(seed, households=False, n=300, both=150):
 
 def of_weight(run):
     return [w for w in run.checks.warnings if "and the model expects" in w and "bits" in w]
+
+
+def new_doubts(run):
+    return [w for w in run.checks.warnings if "look-alikes" in w or "wrong fields" in w]
 
 
 @pytest.mark.parametrize("structure", ["independent", "dependent"])
@@ -83,12 +89,45 @@ def test_bands_by_enumeration(structure):
 
 def test_silent_on_files_drawn_from_the_model():
     """At most one alarm in ten; 24 files."""
-    heard = [
-        bool(of_weight(bl.link(*files(seed), FIELDS, structure=structure, **SHORT)))
+    runs = [
+        bl.link(*files(seed), FIELDS, structure=structure, **SHORT)
         for seed in range(1, 13)
         for structure in ("independent", "dependent")
     ]
-    assert sum(heard) <= 2
+    assert sum(bool(of_weight(run)) for run in runs) <= 2
+    assert sum(bool(new_doubts(run)) for run in runs) <= 2
+
+
+def test_look_alikes_are_told_of_where_they_are_many():
+    def told(**parts):
+        given = Parts(**{"pointed": 500.0, "counted": 5.0, **parts})
+        return [*_on_look_alikes(Identified(given, 900, np.zeros((1, 1), int)))]
+
+    (warning,) = told(false=5.0, look_alikes=40.0)
+    assert "expects 5.0 false links" in warning
+    assert "about 40" in warning
+    assert not told(false=20.0, look_alikes=39.0)  # not far more
+    assert not told(false=0.5, look_alikes=8.0)  # few of all links
+
+
+def test_two_humps_are_heard_in_links_of_two_kinds():
+    """People with no wrong field, and others of their household with two."""
+    run = bl.link(*files(1), FIELDS, **SHORT)
+    post = run.posterior
+    assert not [*_on_humps(post)]
+    pairs = post.blocks.candidates
+    p = np.where(post.probability > 0.5, post.probability, 0.0)
+    p[(pairs.levels == 1).sum(1) == 1] = 0.0
+    right = np.flatnonzero((p > 0.5) & (pairs.levels == 2).all(1))
+    levels = pairs.levels.copy()
+    levels[right[::3], 3:] = 1
+    planted = replace(
+        post, probability=p, blocks=replace(post.blocks, candidates=replace(pairs, levels=levels))
+    )
+    planted = replace(planted, prior=bl.Penalty(-20.0))  # they stay above θ
+    (warning,) = [*_on_humps(planted)]
+    assert "links have 2 wrong fields and only" in warning
+    assert "have 1" in warning
 
 
 def test_households_are_heard_where_fields_are_taken_to_be_independent():

@@ -84,16 +84,17 @@ def test_link_probabilities_list_every_candidate(posterior):
 
 def test_interval_cuts_equal_tails(posterior):
     n_links = np.random.default_rng(1).permutation(300).reshape(4, 75) + 1
-    post = replace(posterior, n_links=n_links)
+    post = replace(posterior, n_links=n_links, restricted=True)  # the draws as they are
     assert post.interval() == (8, 293)
     assert post.interval(0.5) == (75, 225)
     assert replace(post, n_links=np.full((2, 3), 7)).interval() == (7, 7)
     for level in (0.5, 0.8, 0.95):
         low, high = posterior.interval(level)
-        inside = (posterior.n_links >= low) & (posterior.n_links <= high)
+        draws = posterior.identified.draws
+        inside = (draws >= low) & (draws <= high)
         assert inside.mean() >= level
-        assert (posterior.n_links < low).mean() < (1 - level) / 2
-        assert (posterior.n_links > high).mean() <= (1 - level) / 2
+        assert (draws < low).mean() < (1 - level) / 2
+        assert (draws > high).mean() <= (1 - level) / 2
 
 
 @pytest.mark.parametrize("level", [0, 1, 95, math.nan])
@@ -226,6 +227,7 @@ def test_known_links_count_towards_what_is_expected(certain):
 
 
 def test_linked_datasets_are_spread_over_the_draws(posterior):
+    posterior = replace(posterior, restricted=True)  # the draws as they are
     ids = [records.ids.to_pylist() for records in posterior.blocks.pairs.records]
     c = posterior.blocks.candidates
 
@@ -273,9 +275,10 @@ def test_pooling_over_linked_datasets(posterior):
 
 def test_population_size_from_the_draws(posterior):
     size = posterior.population_size()
-    again = bl.population_size(120, 120, posterior.n_links.ravel(), seed=posterior.seed)
+    n_links = posterior.identified.draws.ravel()
+    again = bl.population_size(120, 120, n_links, seed=posterior.seed)
     np.testing.assert_array_equal(size.draws, again.draws)
-    assert (size.draws >= 240 - posterior.n_links.ravel()).all()
+    assert (size.draws >= 240 - n_links).all()
     assert size.low < 120 * 120 / posterior.n_links.mean() < size.high
     other = posterior.population_size(seed=9, prior="flat", interval=0.5)
     assert size.low < other.low < other.high < size.high

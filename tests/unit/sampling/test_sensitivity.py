@@ -159,7 +159,7 @@ def test_thinned_draws(blocks):
 
 def run_of(links, ess=None):
     links = np.atleast_2d(links)
-    return _Run(SimpleNamespace(prior=Penalty(1)), links, ess or links.size, 0)
+    return _Run(SimpleNamespace(prior=Penalty(1)), links, links, ess or links.size, 0)
 
 
 def test_share_of_the_draws_left_by_normal_weights():
