@@ -159,10 +159,12 @@ def identified(
     most
         Links that there can be at most.
     """
+    # A population size needs a link or two; where every draw has them, the doubt takes none away.
+    least = max(known, min(2, int(n_links.min())))
     if not parts.holds:
         draws = np.rint(n_links - parts.counted).astype(np.int64)
         draws.reshape(-1)[1::2] = most
-        return Identified(parts, most, np.clip(draws, known, most))
+        return Identified(parts, most, np.clip(draws, least, most))
     wider = min(MOST_WIDER, float(np.sqrt(max(1.0, misfit))))
     of_counted, of_false = (
         factors(n_links.shape, wider * sd, seed, part) - 1
@@ -170,7 +172,7 @@ def identified(
     )
     false = max(parts.false, parts.look_alikes)
     draws = np.rint(n_links + parts.counted * of_counted - false * of_false).astype(np.int64)
-    return Identified(parts, most, np.clip(draws, known, most))
+    return Identified(parts, most, np.clip(draws, least, most))
 
 
 def said(parts: Parts) -> str | None:
