@@ -1,8 +1,9 @@
-# `make demo` and `make test` set up all they need: Python >= 3.11 and make are enough.
+# `make demo`, `make docs` and `make test` set up what they need, and no more: Python >= 3.11 and make are enough.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 BASE   := $(VENV)/.base
+DOCS   := $(VENV)/.docs
 DEV    := $(VENV)/.dev
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
@@ -22,7 +23,7 @@ lint: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-docs: $(DEV)
+docs: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "To look at: site/index.html"
 
@@ -49,15 +50,18 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bayeslink needs Python 3.11 or newer, found " + sys.version.split()[0] + ". Name one with: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
 
+$(BASE): EXTRA := review
+$(DOCS): EXTRA := docs
+
 # Numba first: kernels are compiled while pip unpacks the rest.
-$(BASE): pyproject.toml constraints.txt | $(BIN)/python
+$(BASE) $(DOCS): pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) numba
-	PYTHONPATH="$(CURDIR)/src" $(BIN)/python -m bayeslink.kernels & $(PIP) -e '.[review]' && wait
+	PYTHONPATH="$(CURDIR)/src" $(BIN)/python -m bayeslink.kernels & $(PIP) -e '.[$(EXTRA)]' && wait
 	@touch $@
 
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[dev]'
-	@touch $(BASE) $@
+	@touch $(BASE) $(DOCS) $@
 
 clean:
 	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache
