@@ -214,8 +214,8 @@ BUGS = {
     ),
     "h not by the number of fields missing": bug(
         ALL_PAIRS + "[all-dependent-penalty]",
-        "shape_h[vectors.n_missing[g], vectors.n_wrong[g]] += counts[g]",
-        "shape_h[0, vectors.n_wrong[g]] += counts[g]",
+        "by_errors[vectors.n_missing[g], vectors.n_wrong[g]] += counts[g]",
+        "by_errors[0, vectors.n_wrong[g]] += counts[g]",
     ),
     "steps in log r always taken": bug(
         ALL_PAIRS + "[all-dependent-overlap]",
