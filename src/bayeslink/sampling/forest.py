@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from bayeslink.checkpoints import Arrays, Checkpoints
 from bayeslink.kernels import compile_modules
 from bayeslink.kernels.births import BARRED, Far
-from bayeslink.kernels.forest import Output, run_forest
-from bayeslink.kernels.pointers import Candidates, Forest, Sizes, Space
+from bayeslink.kernels.forest import Candidates, Forest, Output, Sizes, Space, run_forest
 from bayeslink.linkage.forest import ForestFit, known_groups, log_rho_grid
 from bayeslink.model.kernel_input import describe_vectors, model_of, start_parameters
 from bayeslink.model.structure import Structure
