@@ -47,8 +47,7 @@ def rows_named(
         at = find(named.column(side))
         if unknown := at.null_count:
             raise InputError(
-                f"{'an id' if unknown == 1 else f'{unknown:,} ids'} named in pairs: not in "
-                f"{labels[side]}. "
+                f"{unknown} ids named in pairs are not in {labels[side]}. "
                 "Ids are compared as text; check the column order (id_a, id_b)."
             )
         rows.append(at.to_numpy(zero_copy_only=False).astype(np.int32))

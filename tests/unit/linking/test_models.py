@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pytest
 from click.testing import CliRunner
@@ -94,10 +93,10 @@ def rows_of(name):
     not (ROOT / "truth" / "fodors_zagats").is_dir(), reason="no truth: set BAYESLINK_DATA"
 )
 def test_a_batch_with_nobody_of_a_gets_hardly_a_link():
-    """Restaurants that January linked, under other ids: an interval of 26 to 38 of 49 before."""
-    a, b, truth = map(rows_of, ("a", "b", "truth"))
+    """Restaurants of January again, their partners gone: an interval of 26 to 38 of 49 before."""
+    a, b = map(rows_of, ("a", "b"))
     january = bl.link(a, b, **FEW)
-    again = b.filter(pc.is_in(b["id"], truth["id_b"])).slice(0, 50)
+    again = b.slice(0, 49)
     again = again.set_column(0, "id", pa.array([f"C{k}" for k in range(len(again))]))
     february = bl.update(january, again, **FEW)
     assert february.n_links <= 2  # A has look-alikes of some
