@@ -269,21 +269,6 @@ def _mean(runs: list[Row], column: str, form: str) -> str:
     return "–" if any(map(math.isnan, values)) else format(mean(values), form)
 
 
-def settings_text(rows: list[Row]) -> str:
-    """Every setting but Splink's prior, once for all data sets that share it."""
-    said: dict[str, list[str]] = {}
-    for row in rows:
-        told = {k: v for k, v in row["settings"].items() if k != "prior"}
-        lines = [f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in told.items()]
-        names = said.setdefault("\n".join([row["arm"], *lines]), [])
-        name = row["data"].partition(", errors")[0]
-        if name not in names:
-            names.append(name)
-    mark = "<!-- not run: settings, as benchmarks/versus.py ran them -->"
-    parts = (f"{'; '.join(names)}:\n\n{mark}\n```text\n{text}\n```" for text, names in said.items())
-    return "\n\n".join(parts)
-
-
 def fill(document: Path, mark: str, text: str) -> None:
     """Replace what stands between the two comments `<!-- mark -->` and `<!-- end of mark -->`."""
     before, _, rest = document.read_text().partition(f"<!-- {mark} -->")
@@ -310,7 +295,6 @@ def main() -> None:
         commits = ", ".join(sorted({r["commit"] for r in rows if r["tool"] == "bayeslink"}))
         machine = f"{MACHINE['cores']} cores, {MACHINE['machine']}; commit {commits}; {used}."
         fill(given.table, "table", f"{machine}\n\n{table(rows)}")
-        fill(given.table, "settings", settings_text(rows))
 
 
 if __name__ == "__main__":
