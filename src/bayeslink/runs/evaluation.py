@@ -94,7 +94,6 @@ def evaluate(
         a file with these, rows of two, a `Run` or a run directory. Ids are compared as text, a
         pair given twice counts once. If `links` has a column `decision`, only its rows that say
         "link" count. `candidates` are the pairs left after (post-hoc) blocking.
-
         Or clusters and the true ones, as tables or files with columns `id` and `entity_id`: every
         id of the truth must be in the clusters.
     n_pairs
