@@ -12,7 +12,9 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 demo: $(BASE)
 	$(BIN)/bayeslink demo
 
+# Kernels first: a test of an error would end their compilation, and the next begin it again.
 test: lint
+	$(BIN)/python -m bayeslink.kernels
 	$(BIN)/pytest -n 2 -m "not full and not verify" --durations 10
 
 test-all: $(DEV)

@@ -84,6 +84,23 @@ def test_a_first_run_has_others_compile_and_waits_for_them(said, works, tmp_path
     assert stamp.exists() == works
 
 
+def test_what_was_abandoned_does_not_keep_later_work_from_being_done(tmp_path, monkeypatch):
+    def ended():
+        for thread in threading.enumerate():
+            if thread.name == kernels.compiling.LISTEN:
+                thread.join()
+
+    done = []
+    monkeypatch.setattr(kernels.compiling, "_CODE", "import time; time.sleep(60)")
+    kernels.compiling.start([["components"]], id, lambda: done.append("too soon"))
+    kernels.abandon()
+    ended()
+    monkeypatch.setattr(kernels.compiling, "_CODE", "print('components')")
+    kernels.compiling.start([["components"]], id, lambda: done.append("all"))
+    ended()
+    assert done == ["all"]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_fork_does_not_wait_for_processes_that_are_not_its_own():
     """A thread of the parent holds the lock on waiting; a fork would have it locked for good."""

@@ -29,6 +29,9 @@ def start(
     """
     global _show
     _show = show
+    if _awaited:
+        return  # they are at it
+    _processes.clear()  # those that were abandoned must not count
     started = []
     for modules in groups:
         process = subprocess.Popen(
