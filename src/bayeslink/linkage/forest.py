@@ -23,11 +23,12 @@ from bayeslink.kernels.best_forest import best_forest
 from bayeslink.linkage import partitions
 from bayeslink.linkage.partitions import ClusterSizes, edge_cost
 from bayeslink.linkage.rivals import expected_above
-from bayeslink.model.dependence import ABOVE, LEAD, learn_tree
+from bayeslink.model.dependence import ABOVE, LEAD, learn_tree, most_certain
 from bayeslink.model.structure import DEPENDENT, Structure, checked_structure
 from bayeslink.model.weights import ByField, Parameters, other_counts, proportions
 from bayeslink.notebook_html import Shown
 from bayeslink.pairs.candidates import Candidates
+from bayeslink.pairs.hashing import mix64
 from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource, count_levels
 
 POINTERS, STAR, TREE = "pointers", "star", "tree"
@@ -398,9 +399,10 @@ def _climb_all(
     """Distinct modes, best first: those there are and those climbed to from the starts."""
     for parameters, theta in starts:
         mode = _climb(problem, parameters, theta)
-        same = [x for x in modes if np.array_equal(roots(x.parent), roots(mode.parent))]
-        if not same or mode.objective > same[0].objective + 1e-9:
-            modes = [x for x in modes if x not in same] + [mode]
+        cluster = roots(mode.parent)
+        same = [np.array_equal(roots(x.parent), cluster) for x in modes]
+        if not any(same) or mode.objective > modes[same.index(True)].objective + 1e-9:
+            modes = [x for x, as_found in zip(modes, same, strict=True) if not as_found] + [mode]
     return sorted(modes, key=lambda mode: -mode.objective)
 
 
@@ -429,8 +431,11 @@ def certain_within(pairs: PairSource, candidates: Candidates, mode: ForestMode) 
     of_edges = mode.parameters.weight_of(mode.linked.levels)
     np.minimum.at(weakest, root[mode.linked.a], of_edges)
     certain = np.isfinite(weakest) & (weakest > mode.theta + ABOVE) & (weakest > rival + LEAD)
-    copies = np.flatnonzero(certain[root] & (root != np.arange(len(root))))
-    copies = copies[np.argsort(pairs.tie_keys[0][root[copies]], kind="stable")][:20_000]
+    originals = np.flatnonzero(certain)  # the same ones whatever the order of rows
+    originals = originals[np.argsort(mix64(pairs.tie_keys[0][originals]), kind="stable")]
+    chosen = np.zeros(len(root), bool)
+    chosen[originals[: most_certain(pairs.n_b)]] = True
+    copies = np.flatnonzero(chosen[root] & (root != np.arange(len(root))))
     a = root[copies].astype(np.int32)
     b = copies.astype(np.int32)
     return Pairs(a, b, pairs.levels_of(np.minimum(a, b), np.maximum(a, b)))

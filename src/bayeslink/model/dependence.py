@@ -117,10 +117,15 @@ def certain_links(
     """
     best = np.maximum(rivals[0][linked.a], rivals[1][linked.b])
     certain = np.flatnonzero((weights > theta + ABOVE) & (weights > best + LEAD))
-    most = max(_RECORDS, int(_PAIRS / max(1, pairs.n_b)))
+    most = most_certain(pairs.n_b)
     if len(certain) > most:  # those chosen do not depend on the order of rows
         certain = certain[np.argsort(mix64(pairs.tie_keys[0][linked.a[certain]]))[:most]]
     return linked.take(certain)
+
+
+def most_certain(n_others: int) -> int:
+    """Records that are learned from, at most, each with so many other records."""
+    return max(_RECORDS, int(_PAIRS / max(1, n_others)))
 
 
 def learn_tree(pairs: PairSource, certain: Pairs, others: Ints) -> Tree:
