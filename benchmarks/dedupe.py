@@ -84,7 +84,12 @@ def folders() -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame, Fields]]:
             rows = pd.read_csv(folder / "records.csv.gz", dtype=str)
             truth = pd.read_csv(folder / "truth.csv.gz", dtype=str)
             truth = truth.rename(columns={"entity": "entity_id"})
-            yield folder.name, rows.drop(columns="file", errors="ignore"), truth, BY_HAND[start[0]]()
+            yield (
+                folder.name,
+                rows.drop(columns="file", errors="ignore"),
+                truth,
+                BY_HAND[start[0]](),
+            )
 
 
 def judged(run: bl.DedupeRun, truth: Any) -> dict[str, Any]:
@@ -177,7 +182,10 @@ def by_size(sizes: list[int]) -> None:
         with phase(NAME, "Splink", n=n) as facts:
             found = splink_clusters(made.a)
         scores = {t: evaluate_clusters(c, made.truth) for t, c in found.items()}
-        for name, t in (("at .95", 0.95), ("best, by the truth", max(scores, key=lambda t: scores[t].f1))):
+        for name, t in (
+            ("at .95", 0.95),
+            ("best, by the truth", max(scores, key=lambda t: scores[t].f1)),
+        ):
             print(f"Splink {name} ({t}): F1 {scores[t].f1:.4f}, B-cubed {scores[t].bcubed_f1:.4f}, "
                   f"{scores[t].n_clusters:,} people")  # fmt: skip
 
