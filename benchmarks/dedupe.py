@@ -102,6 +102,7 @@ def judged(run: bl.DedupeRun, truth: Any) -> dict[str, Any]:
         "f1": round(found.f1, 4),
         "bcubed": round(found.bcubed_f1, 4),
         "exact": f"{found.exact_clusters}/{found.n_entities}",
+        "rho": round(float(run.posterior.rho.mean()), 4),
         "warnings": len(run.warnings),
     }
 
@@ -182,12 +183,12 @@ def by_size(sizes: list[int]) -> None:
         with phase(NAME, "Splink", n=n) as facts:
             found = splink_clusters(made.a)
         scores = {t: evaluate_clusters(c, made.truth) for t, c in found.items()}
-        for name, t in (
-            ("at .95", 0.95),
-            ("best, by the truth", max(scores, key=lambda t: scores[t].f1)),
-        ):
-            print(f"Splink {name} ({t}): F1 {scores[t].f1:.4f}, B-cubed {scores[t].bcubed_f1:.4f}, "
-                  f"{scores[t].n_clusters:,} people")  # fmt: skip
+        best = max(scores, key=lambda t: scores[t].f1)
+        for name, t in (("at .95", 0.95), (f"best, by the truth, at {best}", best)):
+            f1, bcubed = scores[t].f1, scores[t].bcubed_f1
+            print(
+                f"Splink {name}: F1 {f1:.4f}, B-cubed {bcubed:.4f}, {scores[t].n_clusters:,} people"
+            )
 
 
 def main() -> None:
