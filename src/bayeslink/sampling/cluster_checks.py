@@ -12,7 +12,7 @@ from bayeslink.sampling.clusters import ClusterPosterior
 
 _DOUBTFUL = 0.1  # probability of a pair, above which it is in doubt
 _PERCOLATES, _TIMES = 0.1, 10  # share of the records in one component; as a multiple of a person's
-_CHAINED = 0.25  # ρ, above which a copy of a copy is nearly as likely as one of an original
+_CHAINED = 0.25  # ρ, surely above it: a copy of a copy is nearly as likely as one of an original
 _FORMS = 0.02  # of the edges: pairs above θ that a star keeps apart
 _NEARLY, _APART = 5.0, 0.05  # in the objective, of two modes; share of the records they differ in
 _FEW = 0.1  # people a record, below which nothing but duplicates is found
@@ -60,7 +60,7 @@ def _on_forms(posterior: ClusterPosterior) -> Iterator[str]:
             f"{apart:,} pairs look like one person's, yet a star keeps them apart: people seem to "
             "be there in several forms. Leave shape out."
         )
-    if fit.shape == POINTERS and rho > _CHAINED:
+    if fit.shape == POINTERS and np.quantile(posterior.rho, 0.05) > _CHAINED:
         yield (
             f"a copy of a copy is {rho:.2f} times as likely as one of an original: people have "
             "many forms, or strangers are chained. Look at the largest clusters."
