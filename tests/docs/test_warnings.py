@@ -31,6 +31,7 @@ MAKERS = {
         "_on_few",
     ),
     "sampling/identified.py": ("said",),
+    "sampling/cluster_checks.py": ("_on_share", "_on_component", "_on_forms", "_on_forest_modes"),
     "linkage/penalized.py": ("warning",),
     "linkage/rivals.py": ("warning",),
     "sampling/diagnostics.py": ("verdict",),

@@ -23,11 +23,19 @@ from bayeslink.kernels.best_forest import best_forest
 from bayeslink.linkage import partitions
 from bayeslink.linkage.partitions import ClusterSizes, edge_cost
 from bayeslink.linkage.rivals import expected_above
-from bayeslink.model.dependence import ABOVE, LEAD, learn_tree
+from bayeslink.model.dependence import (
+    ABOVE,
+    INDEPENDENT_FIELDS,
+    LEAD,
+    Cover,
+    learn_tree,
+    most_certain,
+)
 from bayeslink.model.structure import DEPENDENT, Structure, checked_structure
 from bayeslink.model.weights import ByField, Parameters, other_counts, proportions
 from bayeslink.notebook_html import Shown
 from bayeslink.pairs.candidates import Candidates
+from bayeslink.pairs.hashing import mix64
 from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource, count_levels
 
 POINTERS, STAR, TREE = "pointers", "star", "tree"
@@ -147,9 +155,11 @@ def fit_forest(
     progress("fitting the forest")
     modes = _climb_all(problem, _starts(problem), [])
     if structure == DEPENDENT:
-        problem = replace(problem, structure=_learned(problem, modes[0]))
-        starts = [(problem.mode_of(mode.linked, mode.parent), mode.theta) for mode in modes[:3]]
-        modes = _climb_all(problem, starts, [])
+        # Not both at once: where independent fields split people, their pairs are no non-links.
+        for learned in (_without_tree, _with_tree):
+            problem = replace(problem, structure=learned(problem, modes[0]))
+            starts = [(problem.mode_of(mode.linked, mode.parent), mode.theta) for mode in modes[:3]]
+            modes = _climb_all(problem, starts, [])
     best = None
     while best is not (best := modes[0]):
         progress(f"fitting the forest: {best.n_entities:,} people")
@@ -398,26 +408,34 @@ def _climb_all(
     """Distinct modes, best first: those there are and those climbed to from the starts."""
     for parameters, theta in starts:
         mode = _climb(problem, parameters, theta)
-        same = [x for x in modes if np.array_equal(roots(x.parent), roots(mode.parent))]
-        if not same or mode.objective > same[0].objective + 1e-9:
-            modes = [x for x in modes if x not in same] + [mode]
+        cluster = roots(mode.parent)
+        same = [np.array_equal(roots(x.parent), cluster) for x in modes]
+        if not any(same) or mode.objective > modes[same.index(True)].objective + 1e-9:
+            modes = [x for x, as_found in zip(modes, same, strict=True) if not as_found] + [mode]
     return sorted(modes, key=lambda mode: -mode.objective)
 
 
-def _learned(problem: _Problem, mode: ForestMode) -> Structure:
+def _without_tree(problem: _Problem, mode: ForestMode) -> Structure:
+    """m by errors; fields of non-links are still independent."""
+    return problem.structure.dependent(problem.pairs.fields, INDEPENDENT_FIELDS, mode.linked)
+
+
+def _with_tree(problem: _Problem, mode: ForestMode) -> Structure:
     """Dependent fields: m by errors, and the tree learned from certain non-links."""
     certain = certain_within(problem.pairs, problem.candidates, mode)
     levels = count_levels(mode.linked.levels, problem.structure.all_counts.shape[1])
     others = other_counts(problem.structure.all_counts, levels)
-    tree = learn_tree(problem.pairs, certain, others)
-    return problem.structure.dependent(problem.pairs.fields, tree, mode.linked)
+    fields = problem.pairs.fields
+    tree = replace(learn_tree(problem.pairs, certain, others), covers=Cover.of(fields))
+    return problem.structure.dependent(fields, tree, mode.linked)
 
 
 def certain_within(pairs: PairSource, candidates: Candidates, mode: ForestMode) -> Pairs:
     """Pairs of originals with their copies, in clusters that are certain.
 
     All edges weigh more than θ, and more than any pair that leaves the cluster, by some margin. All
-    other pairs of such an original are non-links.
+    other pairs of such an original are non-links. Those that leave it may weigh more than θ:
+    without them, two of one household would never be seen to agree.
     """
     found, w = candidates.above(mode.parameters, mode.theta - 1)
     root = roots(mode.parent)
@@ -429,8 +447,11 @@ def certain_within(pairs: PairSource, candidates: Candidates, mode: ForestMode) 
     of_edges = mode.parameters.weight_of(mode.linked.levels)
     np.minimum.at(weakest, root[mode.linked.a], of_edges)
     certain = np.isfinite(weakest) & (weakest > mode.theta + ABOVE) & (weakest > rival + LEAD)
-    copies = np.flatnonzero(certain[root] & (root != np.arange(len(root))))
-    copies = copies[np.argsort(pairs.tie_keys[0][root[copies]], kind="stable")][:20_000]
+    originals = np.flatnonzero(certain)  # the same ones whatever the order of rows
+    originals = originals[np.argsort(mix64(pairs.tie_keys[0][originals]), kind="stable")]
+    chosen = np.zeros(len(root), bool)
+    chosen[originals[: most_certain(pairs.n_b)]] = True
+    copies = np.flatnonzero(chosen[root] & (root != np.arange(len(root))))
     a = root[copies].astype(np.int32)
     b = copies.astype(np.int32)
     return Pairs(a, b, pairs.levels_of(np.minimum(a, b), np.maximum(a, b)))

@@ -26,6 +26,7 @@ from bayeslink.options import described, signature_of
 from bayeslink.pairs.pair_tables import in_kind
 from bayeslink.pairs.source import PairSource
 from bayeslink.progress import with_bar
+from bayeslink.sampling.cluster_checks import cluster_warnings
 from bayeslink.sampling.clusters import ClusterPosterior, Entities
 from bayeslink.sampling.forest import sample_forest
 from bayeslink.settings import FOUND, LinkSettings
@@ -215,18 +216,8 @@ def _table(pairs: PairSource, decision: ClusterDecision) -> pa.Table:
 
 
 def _warnings(posterior: ClusterPosterior) -> list[str]:
-    fit, out = posterior.fit, []
-    low, high = posterior.entities.interval()
-    if warning := posterior.warning():
-        out.append(warning)
-    if low == high == fit.pairs.n_a:
-        out.append("no record looks like another: the file seems to hold no duplicates.")
-    elif high < 0.1 * fit.pairs.n_a:
-        out.append(
-            f"{fit.pairs.n_a:,} records are taken to be at most {high:,} people. Where that cannot "
-            "be, the fields tell people apart too badly: add fields."
-        )
-    return out
+    said = posterior.warning()
+    return [*([said] if said else []), *cluster_warnings(posterior)]
 
 
 class _Clock:

@@ -55,6 +55,27 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True)
+class Cover:
+    """A level that says what another field, then missing, has to say: names are swapped."""
+
+    by: int  # the field with the level
+    level: int
+    field: int
+    agrees: int  # the level at which that field agrees
+
+    @classmethod
+    def of(cls, fields: Sequence[Field]) -> tuple[Cover, ...]:
+        """Those of all fields."""
+        number = {f.name: j for j, f in enumerate(fields)}
+        top = [f.n_levels - len(f.bands) for f in fields]
+        return tuple(
+            cls(j, level, number[other], top[number[other]])
+            for j, f in enumerate(fields)
+            for level, other in f.covers
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Tree:
     """Which field depends on which; none at all is independence."""
 
@@ -62,6 +83,7 @@ class Tree:
     n_certain: int = 0  # links that were certain
     n_pairs: int = 0  # certain non-links counted
     together: tuple[Together, ...] = ()  # of every two fields, what the tree makes of them
+    covers: tuple[Cover, ...] = ()
 
     def free(self, n_fields: int) -> NDArray[np.bool_]:
         """Fields that depend on no other."""
@@ -72,8 +94,20 @@ class Tree:
     def log_u(self, levels: NDArray[np.uint8]) -> Floats:
         """log u of the fields that depend on another, for each comparison vector.
 
-        Where the other is missing, on that on which the other depends, and so on.
+        Where the other is missing, on that on which the other depends, and so on. Where a level
+        covers a field, what goes with that field's agreement makes it more likely, not less.
         """
+        out = self._log_u(levels)
+        on_the_whole = {d.field: d.log_u[0] for d in self.dependences}
+        for c in self.covers:
+            at = np.flatnonzero((levels[:, c.by] == c.level) & (levels[:, c.field] == 0))
+            agreed = levels[at]
+            agreed[:, c.field] = c.agrees
+            usual = on_the_whole[c.field][c.agrees] if c.field in on_the_whole else 0.0
+            out[at] = np.maximum(out[at], self._log_u(agreed) - usual)
+        return out
+
+    def _log_u(self, levels: NDArray[np.uint8]) -> Floats:
         out = np.zeros(len(levels))
         of = {d.field: d for d in self.dependences}
         for d in self.dependences:
@@ -117,10 +151,15 @@ def certain_links(
     """
     best = np.maximum(rivals[0][linked.a], rivals[1][linked.b])
     certain = np.flatnonzero((weights > theta + ABOVE) & (weights > best + LEAD))
-    most = max(_RECORDS, int(_PAIRS / max(1, pairs.n_b)))
+    most = most_certain(pairs.n_b)
     if len(certain) > most:  # those chosen do not depend on the order of rows
         certain = certain[np.argsort(mix64(pairs.tie_keys[0][linked.a[certain]]))[:most]]
     return linked.take(certain)
+
+
+def most_certain(n_others: int) -> int:
+    """Records that are learned from, at most, each with so many other records."""
+    return max(_RECORDS, int(_PAIRS / max(1, n_others)))
 
 
 def learn_tree(pairs: PairSource, certain: Pairs, others: Ints) -> Tree:
