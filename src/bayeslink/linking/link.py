@@ -109,7 +109,7 @@ def link_with(
         learned: list[Any] = [settings.wrong_fields]
         if settings.model is not None:
             learned += [f.settings for f in settings.fields or ()]
-        checkpoints.bind(_made_with(known, learned))
+        checkpoints.bind(made_with(known, learned))
     with clock("compare"):
         pairs, ids, found = (
             (given, settings.id, ())
@@ -195,7 +195,7 @@ def _resolved(
     )
 
 
-def _made_with(known: pa.Table | None, learned: Sequence[Any]) -> dict[str, str]:
+def made_with(known: pa.Table | None, learned: Sequence[Any]) -> dict[str, str]:
     """What the work of a run hangs on beside its settings and files: labels, a model, versions."""
     labels = "" if known is None else str(known.to_pylist())
     return {
