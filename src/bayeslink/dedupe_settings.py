@@ -35,7 +35,7 @@ def _checked_word(name: str, allowed: tuple[str, ...]) -> Any:
     def check(given: Any) -> Any:
         if given not in allowed:
             words = ", ".join(map(repr, allowed))
-            raise SettingsError(f"{name} must be one of {words}, got {given!r}.")
+            raise SettingsError(f"unknown {name} {given!r}. Allowed: {words}.")
         return given
 
     return check

@@ -36,6 +36,9 @@ from bayeslink.settings import FOUND
 from bayeslink.suggesting.one_file import id_of
 from bayeslink.suggesting.suggestion import suggest
 
+_UNLIKE = 0.4  # of the fields: see docs/design.md
+_LOOKED_AT = 100_000  # pairs
+
 
 @with_bar
 def dedupe(
@@ -232,6 +235,13 @@ def _table(pairs: PairSource, decision: ClusterDecision) -> pa.Table:
 def _warnings(posterior: ClusterPosterior) -> list[str]:
     fit, out = posterior.fit, []
     low, high = posterior.entities.interval()
+    if (share := _share_that_differs(posterior)) > _UNLIKE:
+        out.append(
+            f"records taken to be one person differ in {100 * share:.0f} % of the fields that both "
+            "have: they are hardly the same people. The file may hold no duplicates, or too few to "
+            "learn from. Do not use the clusters: compare more fields, or give pairs that are "
+            "known (known_links=) in Python."
+        )
     if warning := posterior.warning():
         out.append(warning)
     if low == high == fit.pairs.n_a:
@@ -242,6 +252,15 @@ def _warnings(posterior: ClusterPosterior) -> list[str]:
             "be, the fields tell people apart too badly: add fields."
         )
     return out
+
+
+def _share_that_differs(posterior: ClusterPosterior) -> float:
+    """Of the fields that both records have, the share that differs, where pairs are one person."""
+    together = posterior.together
+    at = np.flatnonzero(together.probability > 0.5)
+    at = at[:: max(1, len(at) // _LOOKED_AT)]
+    levels = posterior.fit.pairs.levels_of(together.a[at], together.b[at])
+    return float((levels == 1).sum() / max(1, (levels > 0).sum()))
 
 
 class _Clock:

@@ -279,7 +279,7 @@ def _copies_linked(posterior: Posterior, decision: Decision) -> str | None:
         "equal in all compared fields. One of the copies is linked, whichever the rows' order; "
         "which one the data cannot tell. link_probability is that of this very pair, so about "
         "one half for two copies; the links expected to be false count copies as one. Keep one "
-        "record of each person."
+        "record of each person: bayeslink dedupe (bl.dedupe) finds them."
     )
 
 

@@ -40,7 +40,7 @@ def people_table(run: DedupeRun, keep: str | None = None) -> pa.Table:
     keep = run.settings.keep if keep is None else keep
     if keep not in KEEP:
         words = ", ".join(map(repr, KEEP))
-        raise SettingsError(f"keep must be one of {words}, got {keep!r}.")
+        raise SettingsError(f"unknown keep {keep!r}. Allowed: {words}.")
     (given,) = inputs_of(run, sides=(0,))
     return people_of(given.whole(), run, keep, given.id, given.options.missing)
 
