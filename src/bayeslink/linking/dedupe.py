@@ -35,6 +35,7 @@ from bayeslink.sampling.forest import sample_forest
 from bayeslink.settings import FOUND
 from bayeslink.suggesting.one_file import id_of
 from bayeslink.suggesting.suggestion import suggest
+from bayeslink.suggesting.wording import ids_in_words
 
 _UNLIKE = 0.4  # of the fields: see docs/design.md
 _LOOKED_AT = 100_000  # pairs
@@ -172,8 +173,7 @@ def _compared(
         if settings.id is not FOUND or error.column != "id" or is_spark(a):
             raise
         ids = id_of(a, settings.read[0])
-        told = "none was found, so the rows are numbered" if ids is None else ids
-        said.append(f"there is no column 'id'. Ids: {told}. Name the column with --id (id=).")
+        said.append(f"there is no column 'id'. Ids: {ids_in_words(ids)}. Name the column with --id (id=).")
         pairs = with_id(ids)
     return pairs, _resolved(settings, a, ids, pairs), said
 
