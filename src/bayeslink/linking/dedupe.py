@@ -173,7 +173,9 @@ def _compared(
         if settings.id is not FOUND or error.column != "id" or is_spark(a):
             raise
         ids = id_of(a, settings.read[0])
-        said.append(f"there is no column 'id'. Ids: {ids_in_words(ids)}. Name the column with --id (id=).")
+        said.append(
+            f"there is no column 'id'. Ids: {ids_in_words(ids)}. Name the column with --id (id=)."
+        )
         pairs = with_id(ids)
     return pairs, _resolved(settings, a, ids, pairs), said
 
