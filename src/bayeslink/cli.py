@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from bayeslink.commands import demo, init, linking, results, reviewing, versions
+from bayeslink.commands import deduping, demo, init, linking, results, reviewing, versions
 from bayeslink.commands.options import verbose
 from bayeslink.commands.output import LOUD, cannot_tell, complain, tell
 from bayeslink.errors import BayeslinkError, OutputError
@@ -65,7 +65,7 @@ class _Commands(click.Group):
 @verbose
 @click.pass_context
 def main(ctx: click.Context, version: bool) -> None:
-    """Link two files of records about the same people, one-to-one, without a shared key."""
+    """Link two files of the same people one-to-one, or find the people of one: no shared key."""
     if version:
         tell(versions.versions(ctx.meta.get(LOUD, 0) > 0))
         ctx.exit()
@@ -103,6 +103,7 @@ for command in (
     demo.demo,
     init.init,
     linking.link,
+    deduping.dedupe,
     linking.resume,
     init.comparisons,
     demo.simulate,

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from textwrap import wrap
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from bayeslink.errors import SettingsError
 from bayeslink.plain import plain
@@ -93,11 +93,13 @@ class Options:
     """What the dataclasses of options share."""
 
     __slots__ = ()
+    WITHOUT: ClassVar[tuple[str, ...]] = ()  # inherited attributes that are no options here
 
     @classmethod
     def arguments(cls) -> dict[str, Argument]:
         """Every argument by name, with its keys."""
-        return {f.name: f.metadata["argument"] for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        own = {f.name: f.metadata["argument"] for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        return {name: argument for name, argument in own.items() if name not in cls.WITHOUT}
 
     @classmethod
     def keys(cls) -> dict[str, Key]:

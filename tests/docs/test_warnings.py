@@ -38,9 +38,12 @@ MAKERS = {
     "linkage/decisions.py": ("too_few",),
     "sampling/sensitivity.py": ("_notes",),
     "judging/labels.py": ("known_pairs",),
+    "linking/dedupe.py": ("_warnings", "_compared"),
     "linking/link.py": ("_point_warnings", "_posterior_warnings", "_copies_linked"),
+    "runs/dedupe_saving.py": ("_write_people",),
     "runs/outputs.py": ("write_outputs",),
     "suggesting/suggestion.py": ("in_one_line", "find_ids", "id_warnings"),
+    "suggesting/one_file.py": ("_repeated_ids", "_without_ids", "_remark"),
     "suggesting/partners.py": ("_warning",),
     "kernels/__init__.py": ("prepare",),
 }

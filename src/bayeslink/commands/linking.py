@@ -163,7 +163,7 @@ def link(
                 resumed=RESUMED in here.meta,
                 kept=lambda target: here.meta.update({RESUMABLE: target}),
             ) as checkpoints,
-            _removed_on_failure(read.quarantine for read in settings.read),
+            removed_on_failure(read.quarantine for read in settings.read),
         ):
             check_link(settings.a, settings.b, settings)
             prepare_kernels(progress)
@@ -215,7 +215,15 @@ def resume(ctx: click.Context, output: str, as_json: bool) -> None:
     asked, folder = what_was_asked(output)
     ctx.meta[RESUMED] = True
     os.chdir(folder)  # from where its paths lead
-    ctx.invoke(link, **{**asked, "as_json": as_json})
+    command = _command(ctx, asked.pop("command", "link"))
+    ctx.invoke(command, **{**asked, "as_json": as_json})
+
+
+def _command(ctx: click.Context, name: str) -> click.Command:
+    """A command beside this one, by its name."""
+    group = ctx.find_root().command
+    found = group.get_command(ctx, name) if isinstance(group, click.Group) else None
+    return found or link
 
 
 def _require_spark(engine: Any, flags: Mapping[str, Any], linked_to: str | None) -> None:
@@ -247,10 +255,10 @@ def _link_batch(
     with showing_progress() as progress:
         from bayeslink.linking.updating import in_doubt, told
         from bayeslink.linking.updating import update as link_batch
-        from bayeslink.runs.opening import open_run
+        from bayeslink.runs.opening import open_linkage
         from bayeslink.runs.run_directory import claim
 
-        before = open_run(earlier)
+        before = open_linkage(earlier)
         given = {key: flags[key] for key in _TAKEN}
         chosen = {key: value for key, value in given.items() if value is not None}
         with claim(output, force=force, inputs=(flags["a"],)):
@@ -293,7 +301,7 @@ def _changes(labels: str | None, config: Path | None, run: Run) -> Changes | Non
 
 
 @contextmanager
-def _removed_on_failure(quarantine: Iterable[str | Path | None]) -> Iterator[None]:
+def removed_on_failure(quarantine: Iterable[str | Path | None]) -> Iterator[None]:
     """Leave no rows set aside by a run that failed: its repeat would refuse to overwrite them."""
     new = [Path(path) for path in quarantine if path and not Path(path).exists()]
     try:

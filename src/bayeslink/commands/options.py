@@ -63,9 +63,12 @@ force_option = click.option(
 )
 
 
-def settings_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def settings_options(
+    *names: str, of: type[LinkSettings] = LinkSettings, without: tuple[str, ...] = ()
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The flags of these settings, or of all: see `bayeslink.settings`."""
-    wanted = [key for key in LinkSettings.keys().values() if key.flag is not None]
+    wanted = [key for key in of.keys().values() if key.flag is not None]
+    wanted = [key for key in wanted if key.name not in without]
     if names:
         wanted = [key for key in wanted if key.name in names]
 
@@ -92,10 +95,10 @@ def _click_option(key: Key) -> Callable[[Callable[..., Any]], Callable[..., Any]
 reading = settings_options(*(key for key in READING if key != "quarantine"))
 
 
-def said(flags: Mapping[str, Any]) -> dict[str, Any]:
+def said(flags: Mapping[str, Any], of: type[LinkSettings] = LinkSettings) -> dict[str, Any]:
     """Flags that were given, as link.toml has them; a command may lack some."""
     entries: dict[str, Any] = {}
-    for name, key in LinkSettings.keys().items():
+    for name, key in of.keys().items():
         value = flags.get(name)
         if value is None or value == ():
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("run", type=FILE)
-@click.option("--truth", type=FILE, help="CSV or Parquet with id_a and id_b.")
+@click.option(
+    "--truth", type=FILE, help="CSV or Parquet with id_a and id_b; of a dedupe, id and entity_id."
+)
 @click.option(
     "--labels",
     is_flag=False,
@@ -39,22 +41,21 @@ if TYPE_CHECKING:
 @verbose
 @as_json_option
 def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -> None:
-    """Say how good the links in the run directory RUN are, by true pairs or judged ones."""
+    """Say how good the links or clusters in RUN are, by the truth or by judged pairs."""
     if (truth is None) == (labels is None):
         raise SettingsError("give --truth FILE or --labels: the true pairs, or a judged sample.")
     require_run(run, truth=truth)
     with showing_progress() as progress:
         from bayeslink.runs.audit import evaluate_sample
-        from bayeslink.runs.evaluation import evaluate_links as compare_links
-        from bayeslink.runs.opening import open_run
+        from bayeslink.runs.evaluation import evaluate as evaluate_run
+        from bayeslink.runs.opening import open_linkage, open_run
 
-        progress("comparing links with the truth")
-        opened = open_run(run)
-        result = (
-            evaluate_sample(opened, labels or None)
-            if truth is None
-            else compare_links(opened, truth)
-        )
+        progress("comparing with the truth")
+        result: Any
+        if truth is None:
+            result = evaluate_sample(open_linkage(run), labels or None)
+        else:
+            result = evaluate_run(open_run(run), truth)
     if as_json:
         print_json(result.as_dict())
     else:
@@ -74,9 +75,9 @@ def explain(run: Path, id_a: str, id_b: str, a: str | None, b: str | None, as_js
     """Say why the records ID_A and ID_B are linked, or not, in the run directory RUN."""
     require_run(run, a=a, b=b)
     with showing_progress() as progress:
-        from bayeslink.runs.opening import open_run
+        from bayeslink.runs.opening import open_linkage
 
-        explanation = open_run(run, a=a, b=b, progress=progress).explain(id_a, id_b)
+        explanation = open_linkage(run, a=a, b=b, progress=progress).explain(id_a, id_b)
     if as_json:
         print_json(dataclasses.asdict(explanation))
         return
@@ -121,11 +122,11 @@ def join(
     """
     require_run(run, a=a, b=b)
     with showing_progress() as progress:
-        from bayeslink.runs.opening import open_run
+        from bayeslink.runs.opening import open_linkage
         from bayeslink.runs.outputs import write_join
 
         progress("joining the files")
-        rows = write_join(open_run(run, a=a, b=b), output, how=how, draws=draws, force=force)
+        rows = write_join(open_linkage(run, a=a, b=b), output, how=how, draws=draws, force=force)
     if as_json:
         print_json({"output": str(output), "rows": rows})
     else:
@@ -145,10 +146,10 @@ def population(run: Path, as_json: bool) -> None:
     """
     require_run(run)
     with showing_progress() as progress:
-        from bayeslink.runs.opening import open_run
+        from bayeslink.runs.opening import open_linkage
 
         progress("opening the run")
-        posterior = open_run(run).posterior
+        posterior = open_linkage(run).posterior
         if posterior is None:
             raise SettingsError("a point estimate has no draws of the links. Link without --point.")
         people = posterior.population_size()
@@ -199,10 +200,10 @@ def report(
     """Write the run directory RUN as one HTML file to read, print and pass on."""
     require_run(run, a=a, b=b, truth=truth)
     with showing_progress() as progress:
-        from bayeslink.runs.opening import open_run
+        from bayeslink.runs.opening import open_linkage
 
         progress("writing the report")
-        opened = open_run(run, a=a, b=b)
+        opened = open_linkage(run, a=a, b=b)
         path = opened.report(output, truth=truth, disclosure=disclosure, values=not no_values)
     if as_json:
         print_json({"report": str(path)})

@@ -71,9 +71,9 @@ def review(
         with showing_progress() as progress:
             progress("planning")
             from bayeslink.runs.audit_plan import plan_sample
-            from bayeslink.runs.opening import open_run
+            from bayeslink.runs.opening import open_linkage
 
-            planned = plan_sample(open_run(run), width, of=of)
+            planned = plan_sample(open_linkage(run), width, of=of)
         if as_json:
             print_json(planned.as_dict())
         else:
@@ -87,9 +87,9 @@ def review(
         from bayeslink.review.material import material_of
         from bayeslink.review.server import serve
         from bayeslink.runs.audit_sample import draw_sample
-        from bayeslink.runs.opening import open_run
+        from bayeslink.runs.opening import open_linkage
 
-        opened = open_run(run, a=a, b=b)
+        opened = open_linkage(run, a=a, b=b)
         material = material_of(opened, show, names)
         if draw is not None:
             draw_sample(opened, draw)

@@ -40,5 +40,5 @@ def _with_itself() -> InputError:
     return InputError(
         "A and B are the same file. Linked with itself one-to-one, each record only finds itself; "
         "two records of one person within a file are not looked for. Give the two files that you "
-        "meant. For duplicates within one file use bl.dedupe(a, fields) in Python."
+        "meant. For the duplicates within one: bayeslink dedupe FILE -o OUT (bl.dedupe(a))."
     )

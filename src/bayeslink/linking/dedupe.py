@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,57 +13,30 @@ import pyarrow as pa
 
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing.fields import Field
+from bayeslink.data.locations import is_path
+from bayeslink.dedupe_settings import NOT_HERE, DedupeSettings
 from bayeslink.engines.compare import compare_one
-from bayeslink.errors import SettingsError
+from bayeslink.engines.spark.choosing import is_here, is_spark
+from bayeslink.errors import NoColumnError, SettingsError
 from bayeslink.judging.judgements import LINK, NONLINK
 from bayeslink.judging.labels import known_pairs, with_verdict
-from bayeslink.linkage.clustering import ClusterDecision, ClusterLoss
-from bayeslink.linkage.forest import POINTERS, ForestFit, fit_forest
-from bayeslink.linkage.partitions import ClusterSizes
+from bayeslink.linkage.clustering import ClusterDecision
+from bayeslink.linkage.forest import fit_forest
+from bayeslink.linking.checks import check_link
+from bayeslink.linking.link import made_with
 from bayeslink.linking.reading import with_fields
 from bayeslink.model.structure import DEPENDENT
-from bayeslink.notebook_html import Shown
 from bayeslink.options import described, signature_of
-from bayeslink.pairs.pair_tables import in_kind
 from bayeslink.pairs.source import PairSource
 from bayeslink.progress import with_bar
+from bayeslink.runs.dedupe_run import DedupeRun
 from bayeslink.sampling.cluster_checks import cluster_warnings
-from bayeslink.sampling.clusters import ClusterPosterior, Entities
+from bayeslink.sampling.clusters import ClusterPosterior
 from bayeslink.sampling.forest import sample_forest
-from bayeslink.settings import FOUND, LinkSettings
-
-# Options of `link` that one file with duplicates does not have.
-NOT_HERE = ("a", "b", "fields", "started_in", "prior", "theta", "overlap", "loss", "point",
-            "labels", "model", "strength", "w0")  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class DedupeRun(Shown):
-    """The people of one file: who is who, how many, and how sure."""
-
-    pairs: PairSource = field(repr=False)
-    fit: ForestFit = field(repr=False)
-    posterior: ClusterPosterior = field(repr=False)
-    decision: ClusterDecision
-    table: pa.Table = field(repr=False)
-    settings: LinkSettings = field(repr=False)
-    seconds: dict[str, float]
-    warnings: tuple[str, ...]
-
-    @property
-    def entities(self) -> Entities:
-        """How many people: `entities.interval()`, `entities.draws`, `entities.sizes()`."""
-        return self.posterior.entities
-
-    @property
-    def clusters(self) -> Any:
-        """A row a record, in the kind of table that the file came as.
-
-        Columns: id; entity_id, the id of the record that represents its person; size; the
-        probability of membership: the mean probability to be one with the others of the cluster,
-        and of a single record to have no other; representative; decision: single, cluster, review.
-        """
-        return in_kind(self.table, self.pairs.kind)
+from bayeslink.settings import FOUND
+from bayeslink.suggesting.one_file import id_of
+from bayeslink.suggesting.suggestion import suggest
+from bayeslink.suggesting.wording import ids_in_words
 
 
 @with_bar
@@ -70,9 +44,6 @@ def dedupe(
     a: Any,
     fields: Sequence[Field | str] | None = None,
     *,
-    sizes: ClusterSizes | None = None,
-    shape: str = POINTERS,
-    loss: ClusterLoss | None = None,
     progress: Callable[[str], None] = lambda message: None,
     checkpoints: Checkpoints | None = None,
     **options: Any,
@@ -84,14 +55,7 @@ def dedupe(
     a
         A path or table, as for `link`; or the pairs of one file, compared before.
     fields
-        What is compared, as for `link`. Of a pandas, polars or Arrow table, proposed unless given.
-    sizes
-        The prior of how many records a person has; `ClusterSizes()` unless given.
-    shape
-        Whether a record may be a copy of a copy: "pointers" (how often is learned), "star" (never)
-        or "tree" (as often as of an original).
-    loss
-        Costs of errors, as `ClusterLoss(false_pair=1, missed_pair=1, review=0.2)`.
+        What is compared, as for `link`; what `suggest(a)` proposes unless given.
     progress
         A function that is told what is going on; a bar on terminals and in notebooks unless given.
     checkpoints
@@ -101,22 +65,43 @@ def dedupe(
     Returns
     -------
     DedupeRun
-        `run.clusters`, `run.entities.interval()`, `run.entities.draws`, `run.posterior`.
+        `run.clusters`, `run.entities.interval()`, `run.people()`, `run.save(…)`, `run.posterior`.
     """
     if unknown := [name for name in options if name in NOT_HERE]:
         raise SettingsError(
             f"dedupe has no option {unknown[0]!r}: it is for linking two files. Leave it out; "
             "sizes= holds the prior and loss=bl.ClusterLoss(…) the costs."
         )
-    settings, clock = LinkSettings.of(fields=fields, **options), _Clock()
+    settings = DedupeSettings.of(fields=fields, **options)
+    return dedupe_with(settings, a, progress=progress, checkpoints=checkpoints)
+
+
+_ELSEWISE = ("a", "fields", "started_in")  # not by name
+dedupe.__doc__ = str(dedupe.__doc__).replace("    {options}", described(DedupeSettings, _ELSEWISE))
+dedupe.__signature__ = signature_of(dedupe, DedupeSettings, _ELSEWISE)  # type: ignore[attr-defined]
+
+
+@with_bar
+def dedupe_with(
+    settings: DedupeSettings,
+    a: Any,
+    *,
+    progress: Callable[[str], None] = lambda message: None,
+    checkpoints: Checkpoints | None = None,
+) -> DedupeRun:
+    """`dedupe` with settings that were made before."""
+    a, clock = a.read_all() if isinstance(a, pa.RecordBatchReader) else a, _Clock()
+    check_link(a, None, settings)
     known, remarks = known_pairs(None, settings.known_links, settings.known_nonlinks)
+    if checkpoints is not None:
+        checkpoints.bind(made_with(known, ()))
     pairs, settings, said = _compared(a, settings, progress, checkpoints)
     clock.tick("compare")
     fit = fit_forest(
         pairs,
-        sizes=sizes,
+        sizes=settings.sizes,
         structure=settings.structure,
-        shape=shape,
+        shape=settings.shape,
         links=with_verdict(known, LINK),
         nonlinks=with_verdict(known, NONLINK),
         progress=progress,
@@ -135,23 +120,25 @@ def dedupe(
     )
     clock.tick("sample")
     progress("deciding")
-    decision = posterior.estimate(loss)
+    decision = posterior.estimate(settings.loss)
     clock.tick("decide")
-    described_ = pairs.describe()
-    warnings = [*described_.warnings, *described_.notes, *remarks, *said, *_warnings(posterior)]
-    table = _table(pairs, decision)
+    told = pairs.describe()
     return DedupeRun(
-        pairs, fit, posterior, decision, table, settings, clock.seconds, tuple(warnings)
+        pairs=pairs,
+        fit=fit,
+        posterior=posterior,
+        decision=decision,
+        table=_table(pairs, decision),
+        settings=settings,
+        seconds=clock.seconds,
+        warnings=(*_warnings(posterior), *told.warnings, *told.notes, *remarks, *said),
+        sources=None if isinstance(a, PairSource) else (a,),
     )
 
 
-dedupe.__doc__ = (dedupe.__doc__ or "").replace("    {options}", described(LinkSettings, NOT_HERE))
-dedupe.__signature__ = signature_of(dedupe, LinkSettings, NOT_HERE)  # type: ignore[attr-defined]
-
-
 def _compared(
-    a: Any, settings: LinkSettings, progress: Callable[[str], None], checkpoints: Any
-) -> tuple[PairSource, LinkSettings, list[str]]:
+    a: Any, settings: DedupeSettings, progress: Callable[[str], None], checkpoints: Any
+) -> tuple[PairSource, DedupeSettings, list[str]]:
     """The pairs of the file with itself."""
     if isinstance(a, PairSource):
         if not getattr(a, "one_file", False):
@@ -159,39 +146,72 @@ def _compared(
                 "these are pairs of two files. dedupe takes one file, or the pairs of one file: "
                 "bl.compare(a, fields=fields)."
             )
-        return a, settings, []
-    halves = _halves(a) if settings.fields is None else (a, a)
-    settings, said = with_fields(*halves, settings, progress, compared=False)
+        return a, replace(settings, fields=list(a.fields)), []
+    settings, said = _with_fields(a, settings, progress)
+
+    def with_id(name: str | None) -> PairSource:
+        return compare_one(
+            a,
+            list(settings.fields),
+            id=name,
+            block=settings.block,
+            read=settings.read,
+            swapped_names=settings.structure == DEPENDENT,
+            threads=settings.threads,
+            memory=settings.memory,
+            progress=progress,
+            checkpoints=checkpoints,
+            engine=settings.engine,
+        )
+
     ids = "id" if settings.id is FOUND else settings.id
-    if isinstance(ids, tuple):
-        ids = ids[0]
-    pairs = compare_one(
-        a,
-        list(settings.fields or ()),
+    try:
+        pairs = with_id(ids)
+    except NoColumnError as error:
+        if settings.id is not FOUND or error.column != "id" or is_spark(a):
+            raise
+        ids = id_of(a, settings.read[0])
+        said.append(
+            f"there is no column 'id'. Ids: {ids_in_words(ids)}. Name the column with --id (id=)."
+        )
+        pairs = with_id(ids)
+    return pairs, _resolved(settings, a, ids, pairs), said
+
+
+def _with_fields(
+    a: Any, settings: DedupeSettings, progress: Callable[[str], None]
+) -> tuple[DedupeSettings, list[str]]:
+    """The settings with a comparison for every field, and what there is to say about the choice."""
+    if isinstance(settings.id, tuple):
+        if len({*settings.id}) > 1:
+            raise SettingsError("two id columns are given, and there is one file. Name one.")
+        settings = replace(settings, id=settings.id[0])
+    if settings.fields is not None:
+        found, said = with_fields(a, a, settings, progress, compared=False)
+        return replace(settings, fields=found.fields), said
+    progress("looking at the file")
+    if is_spark(a):
+        raise SettingsError(
+            "for a table of Spark, say what to compare, such as [bl.name('surname')]. "
+            "bl.suggest(a.limit(10_000).toPandas()) proposes it."
+        )
+    ids = None if settings.id is FOUND else settings.id
+    proposed = suggest(a, id=ids, read=settings.read)
+    ids = proposed.id if settings.id is FOUND else settings.id
+    settings = replace(settings, fields=list(proposed.fields), id=ids, read=proposed.read)
+    return settings, [*proposed.warnings, *proposed.notes, proposed.in_one_line()]
+
+
+def _resolved(
+    settings: DedupeSettings, a: Any, ids: str | None, pairs: PairSource
+) -> DedupeSettings:
+    """The settings with what the file said, as the run's dedupe.toml has them."""
+    return replace(
+        settings,
+        a=str(a) if is_path(a) and is_here(a, pairs) else None,
         id=ids,
-        block=settings.block,
-        read=settings.read,
-        swapped_names=settings.structure == DEPENDENT,
-        threads=settings.threads,
-        memory=settings.memory,
-        progress=progress,
-        checkpoints=checkpoints,
-        engine=settings.engine,
-    )
-    return pairs, replace(settings, id=ids, fields=list(pairs.fields)), said
-
-
-def _halves(a: Any) -> tuple[Any, Any]:
-    """Every other row of a table, and the rest: two files from which fields can be proposed."""
-    if hasattr(a, "iloc"):
-        return a.iloc[0::2], a.iloc[1::2]
-    if hasattr(a, "gather_every"):
-        return a.gather_every(2), a.gather_every(2, 1)
-    if isinstance(a, pa.Table):
-        return a.take(np.arange(0, len(a), 2)), a.take(np.arange(1, len(a), 2))
-    raise SettingsError(
-        "fields are proposed from a pandas, polars or Arrow table only. Read the file into one, or "
-        "say what to compare, such as [bl.name('surname'), bl.date('born')]."
+        engine="spark" if pairs.describe().engine == "spark" else None,
+        started_in=os.getcwd(),
     )
 
 
@@ -199,9 +219,6 @@ def _table(pairs: PairSource, decision: ClusterDecision) -> pa.Table:
     """clusters: a row a record, in the order of the file."""
     rows = np.arange(pairs.n_a, dtype=np.int32)
     ids, faces = pairs.ids(0, rows), pairs.ids(0, decision.cluster.astype(np.int32))
-    if pairs.id_types[0] is not None:
-        kind = pa.type_for_alias(pairs.id_types[0])
-        ids, faces = ids.cast(kind), faces.cast(kind)
     size = np.bincount(decision.cluster, minlength=pairs.n_a)[decision.cluster]
     return pa.table(
         {

@@ -109,7 +109,7 @@ def link_with(
         learned: list[Any] = [settings.wrong_fields]
         if settings.model is not None:
             learned += [f.settings for f in settings.fields or ()]
-        checkpoints.bind(_made_with(known, learned))
+        checkpoints.bind(made_with(known, learned))
     with clock("compare"):
         pairs, ids, found = (
             (given, settings.id, ())
@@ -195,7 +195,7 @@ def _resolved(
     )
 
 
-def _made_with(known: pa.Table | None, learned: Sequence[Any]) -> dict[str, str]:
+def made_with(known: pa.Table | None, learned: Sequence[Any]) -> dict[str, str]:
     """What the work of a run hangs on beside its settings and files: labels, a model, versions."""
     labels = "" if known is None else str(known.to_pylist())
     return {
@@ -279,7 +279,7 @@ def _copies_linked(posterior: Posterior, decision: Decision) -> str | None:
         "equal in all compared fields. One of the copies is linked, whichever the rows' order; "
         "which one the data cannot tell. link_probability is that of this very pair, so about "
         "one half for two copies; the links expected to be false count copies as one. Keep one "
-        "record of each person."
+        "record of each person: bayeslink dedupe (bl.dedupe) finds them."
     )
 
 

@@ -16,7 +16,7 @@ from bayeslink.errors import InputError
 from bayeslink.linking.link import link_with
 from bayeslink.pairs.source import Ints
 from bayeslink.runs.inputs import inputs_of
-from bayeslink.runs.opening import as_run, open_run
+from bayeslink.runs.opening import as_run, open_linkage
 from bayeslink.runs.outputs import linked_rows
 from bayeslink.runs.run import Run
 from bayeslink.settings import LinkSettings
@@ -69,7 +69,7 @@ def update(
     changes
         Other arguments of `link`, such as `draws=5000`.
     """
-    run = run if isinstance(run, Run) else open_run(run, a=a)
+    run = run if isinstance(run, Run) else open_linkage(run, a=a)
     free = np.setdiff1d(np.arange(run.pairs.n_a), linked_rows(run).a)
     if not len(free):
         raise InputError("every record of A has a link already: there is nothing left to link to.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,8 @@ class ClusterEvaluation:
         Clusters that are a whole entity and nothing else, those of one record among them.
     exact_precision, exact_recall
         exact_clusters / n_clusters and exact_clusters / n_entities.
+    people_interval
+        Of a run: how many people it takes all its records to be of, at 95 %.
     """
 
     n_records: int
@@ -63,6 +65,7 @@ class ClusterEvaluation:
     exact_clusters: int
     exact_precision: float
     exact_recall: float
+    people_interval: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         return str(self)
@@ -71,17 +74,20 @@ class ClusterEvaluation:
         rows = [[name, value] for name, value in self.as_dict().items()]
         return html_table("Clusters against the truth", ["", ""], rows)
 
-    def as_dict(self) -> dict[str, float | int]:
+    def as_dict(self) -> dict[str, Any]:
         """Return all numbers by name."""
         return asdict(self)
 
     def __str__(self) -> str:
         left_out = f", {self.n_left_out:,} more without a truth" if self.n_left_out else ""
+        low, high = self.people_interval or (0, 0)
+        people = [f"people     {low:>12,} to {high:,} (95 % interval)"] if high else []
         return "\n".join(
             [
                 f"records    {self.n_records:>12,}{left_out}",
                 f"clusters   {self.n_clusters:>12,}   true   {self.n_entities:>12,}"
                 f"   exactly so {self.exact_clusters:>8,}",
+                *people,
                 f"pairs      precision {self.precision:.4f}   recall {self.recall:.4f}"
                 f"   F1 {self.f1:.4f}",
                 f"B-cubed    precision {self.bcubed_precision:.4f}   recall "
@@ -109,7 +115,10 @@ def evaluate_clusters(clusters: Any, truth: Any) -> ClusterEvaluation:
         )
     cluster = _numbered(found["entity_id"].take(at))
     entity = _numbered(true["entity_id"])
-    return _compared(cluster, entity, len(found) - len(true))
+    result = _compared(cluster, entity, len(found) - len(true))
+    if (people := getattr(clusters, "entities", None)) is not None:
+        result = replace(result, people_interval=people.interval())
+    return result
 
 
 def _compared(cluster: Ints, entity: Ints, n_left_out: int) -> ClusterEvaluation:
@@ -152,6 +161,8 @@ def _share(part: float, whole: float) -> float:
 def holds_clusters(source: Any) -> bool:
     """Whether this says which entity each record is of, and not which pairs are links."""
     if isinstance(source, str | os.PathLike):
+        if (Path(source) / "clusters.parquet").is_file():
+            return True
         return Path(source).is_file() and "entity_id" in _read_file(Path(source)).column_names
     if hasattr(source, "clusters"):
         return True
@@ -164,7 +175,8 @@ def _entities_of(source: Any, role: str) -> pa.Table:
     if hasattr(source, "clusters"):
         source = source.clusters
     if isinstance(source, str | os.PathLike):
-        source = _read_file(Path(source))
+        inside = Path(source) / "clusters.parquet"
+        source = _read_file(inside if inside.is_file() else Path(source))
     if not hasattr(source, "__arrow_c_stream__"):
         raise InputError(
             f"{role} must be a table with the columns id and entity_id, or the path of one, got "

@@ -30,6 +30,7 @@ from bayeslink.model.structure import DEPENDENT
 from bayeslink.pairs.source import Ints, PairSource
 
 if TYPE_CHECKING:
+    from bayeslink.runs.dedupe_run import DedupeRun
     from bayeslink.runs.run import Run
 
 
@@ -113,7 +114,7 @@ class Input:
         ).equals(self.ids)
 
 
-def inputs_of(run: Run, sides: Sequence[int] = (0, 1)) -> list[Input]:
+def inputs_of(run: Run | DedupeRun, sides: Sequence[int] = (0, 1)) -> list[Input]:
     """Inputs of a run, to be read again; both unless told otherwise."""
     if run.sources is None:
         raise InputError(

@@ -26,6 +26,7 @@ def checkpoints_of(
     asked: Mapping[str, Any],
     settings: Mapping[str, Any],
     *,
+    command: str = "link",
     resumed: bool,
     kept: Callable[[Path], object],
 ) -> Iterator[Checkpoints]:
@@ -38,10 +39,10 @@ def checkpoints_of(
     if not resumed:
         shutil.rmtree(folder, ignore_errors=True)
     checkpoints = Checkpoints(folder)
-    command = json.dumps({key: plain(value) for key, value in asked.items()})
+    words = {**{key: plain(value) for key, value in asked.items()}, "command": command}
     told = sorted((key, repr(value)) for key, value in settings.items())
     facts = {
-        _ASKED: checkpoints.bound.get(_ASKED, command),
+        _ASKED: checkpoints.bound.get(_ASKED, json.dumps(words)),
         _FROM: os.getcwd(),
         "one of the settings": sha256(repr(told).encode("utf-8", "replace")).hexdigest(),
     }

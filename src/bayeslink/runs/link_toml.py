@@ -29,19 +29,24 @@ from bayeslink.private import written_whole
 from bayeslink.settings import LinkSettings
 
 FILE = "link.toml"
-# key -> the types it takes
-KEYS: dict[str, tuple[type, ...]] = {
-    **{name: key.types for name, key in LinkSettings.keys().items() if key.types},
-    "output": (str,),
-}
 _PATHS = (
     *(name for name, key in LinkSettings.keys().items() if key.is_path and key.types),
     "output",
 )
 
 
-def load(path: str | Path) -> dict[str, Any]:
+def keys_of(options: type[LinkSettings] = LinkSettings) -> dict[str, tuple[type, ...]]:
+    """What a file of these settings may say, and the types that each takes."""
+    own = {name: key.types for name, key in options.keys().items() if key.types}
+    return {**own, "output": (str,)}
+
+
+KEYS = keys_of()
+
+
+def load(path: str | Path, of: type[LinkSettings] = LinkSettings) -> dict[str, Any]:
     """Read a link.toml, checking every key and type; its paths lead from the working directory."""
+    keys = keys_of(of)
     try:
         settings = tomllib.loads(Path(path).read_text("utf-8"))
     except OSError as error:
@@ -49,12 +54,12 @@ def load(path: str | Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} is not valid TOML: {error}.") from None
     for key, value in settings.items():
-        if key not in KEYS:
-            near = get_close_matches(key, KEYS, 1)
+        if key not in keys:
+            near = get_close_matches(key, keys, 1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise SettingsError(f"{path}: unknown key {key!r}.{hint} Allowed: {', '.join(KEYS)}.")
-        if not isinstance(value, KEYS[key]) or (isinstance(value, bool) and bool not in KEYS[key]):
-            wanted = " or ".join(TYPE_NAMES[t] for t in KEYS[key])
+            raise SettingsError(f"{path}: unknown key {key!r}.{hint} Allowed: {', '.join(keys)}.")
+        if not isinstance(value, keys[key]) or (isinstance(value, bool) and bool not in keys[key]):
+            wanted = " or ".join(TYPE_NAMES[t] for t in keys[key])
             raise SettingsError(f"{path}: {key} must be {wanted}, got {type(value).__name__}.")
     from_here = partial(_from_here, Path(path).parent)
     return {k: _each(from_here, v) if k in _PATHS else v for k, v in settings.items()}

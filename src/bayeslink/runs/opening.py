@@ -22,9 +22,13 @@ from bayeslink.linkage.penalized import PenalizedFit
 from bayeslink.linkage.posthoc import Blocks
 from bayeslink.pairs.source import Description, Ints, Pairs, PairSource
 from bayeslink.runs import link_toml
+from bayeslink.runs.dedupe_json import check as check_dedupe
+from bayeslink.runs.dedupe_opening import SavedDedupe
+from bayeslink.runs.dedupe_run import DedupeRun
 from bayeslink.runs.inputs import compared_again, records_again
 from bayeslink.runs.reading import RunFiles
 from bayeslink.runs.run import Run
+from bayeslink.runs.run_json import DEDUPE, checked, read_summary
 from bayeslink.runs.state import State
 from bayeslink.runs.theta_path import ThetaPath
 from bayeslink.sampling.fit_checks import FitChecks
@@ -44,8 +48,8 @@ def open_run(
     a: Any = None,
     b: Any = None,
     progress: Callable[[str], None] = lambda message: None,
-) -> Run:
-    """Read a run directory: what `link` gave, with its posterior.
+) -> Run | DedupeRun:
+    """Read a run directory: what `link` gave, with its posterior, or the tables of `dedupe`.
 
     The directory is enough for links, probabilities, draws, decisions and reports, wherever it was
     moved to. The input files are read only for what they alone can tell: other columns
@@ -62,6 +66,21 @@ def open_run(
     progress
         A function that is told what is going on.
     """
+    summary = read_summary(Path(directory))
+    if summary.get("task") == DEDUPE:
+        checked(Path(directory), summary, check_dedupe)
+        return SavedDedupe(Path(directory), summary)
+    return open_linkage(directory, a=a, b=b, progress=progress)
+
+
+def open_linkage(
+    directory: str | Path,
+    *,
+    a: Any = None,
+    b: Any = None,
+    progress: Callable[[str], None] = lambda message: None,
+) -> Run:
+    """`open_run` of a linkage; a deduplication is refused."""
     return SavedRun(RunFiles(directory), a, b, progress)
 
 
@@ -70,7 +89,7 @@ def as_run(source: Run | str | Path) -> Run:
     if isinstance(source, Run):
         return source
     if isinstance(source, str | Path):
-        return open_run(source)
+        return open_linkage(source)
     raise InputError(
         f"{type(source).__name__} is no run. Give a `Run`, or the directory of one as a path."
     )

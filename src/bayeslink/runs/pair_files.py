@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from bayeslink.data.id_pairs import SIDES, id_pairs
 from bayeslink.data.records import read_records
-from bayeslink.runs.opening import open_run
+from bayeslink.runs.opening import open_linkage
 from bayeslink.runs.run import Run
 
 
@@ -27,7 +27,7 @@ def pairs_of(source: Any, role: str) -> pa.Table:
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if path.is_dir():
-            return id_pairs(open_run(path).table, "links")
+            return id_pairs(open_linkage(path).table, "links")
         return id_pairs(_read_file(path, role), role)
     if isinstance(source, Run):
         return id_pairs(source.table, "links")

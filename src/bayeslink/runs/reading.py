@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from bayeslink.pairs.pair_tables import with_text_ids
 from bayeslink.runs import tables
-from bayeslink.runs.run_json import cannot_read, not_as_written, read_summary, reason_of
+from bayeslink.runs.run_json import cannot_read, not_as_written, read_linkage, reason_of
 from bayeslink.runs.schema import NotAsWrittenError
 from bayeslink.runs.state import FILE as STATE
 from bayeslink.runs.state import State
@@ -27,7 +27,7 @@ class RunFiles:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        self.summary = read_summary(self.folder)
+        self.summary = read_linkage(self.folder)
         self._tables: dict[str, pa.Table] = {}
 
     @cached_property

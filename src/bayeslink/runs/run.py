@@ -37,7 +37,7 @@ from bayeslink.sampling.fit_checks import FitChecks
 from bayeslink.sampling.posterior import Posterior
 from bayeslink.settings import LinkSettings
 
-_LIBRARIES = ("bayeslink", "numpy", "scipy", "numba", "rapidfuzz", "pyarrow")
+LIBRARIES = ("bayeslink", "numpy", "scipy", "numba", "rapidfuzz", "pyarrow")
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +251,7 @@ class Run(Shown):
 
     def provenance(self) -> dict[str, Any]:
         """Software, inputs and results: what it takes to repeat and to check the run."""
-        described, counts = self.pairs.describe(), self.pairs.level_counts().counts
+        described = self.pairs.describe()
         post, path = self.posterior, self.theta_path
         return {
             **self.summary(),
@@ -259,22 +259,12 @@ class Run(Shown):
             "diagnostics": [asdict(d) for d in post.diagnostics()] if post else [],
             "path": path and path.as_data(),
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "versions": {name: version(name) for name in _LIBRARIES},
+            "versions": {name: version(name) for name in LIBRARIES},
             "python": platform.python_version(),
             "platform": platform.platform(),
             "engine": described.engine,
             "inputs": [dict(given) for given in described.inputs],
-            "fields": [
-                {
-                    "name": f.name,
-                    "comparison": f.kind,
-                    "normalise": list(f.normalise),
-                    "levels": list(f.labels),
-                    "pairs_by_level": np.asarray(counts[j, : f.n_levels + 1]).tolist(),
-                    **described.fields[j],
-                }
-                for j, f in enumerate(self.pairs.fields)
-            ],
+            "fields": fields_told(self.pairs),
         }
 
     def report_lines(self) -> list[str]:
@@ -335,3 +325,19 @@ class Run(Shown):
             "draws": post.n_links.shape[1],
             "tune": post.tune,
         }
+
+
+def fields_told(pairs: PairSource) -> list[dict[str, Any]]:
+    """What was compared and how, and how many pairs each level has, as run.json has it."""
+    described, counts = pairs.describe(), pairs.level_counts().counts
+    return [
+        {
+            "name": f.name,
+            "comparison": f.kind,
+            "normalise": list(f.normalise),
+            "levels": list(f.labels),
+            "pairs_by_level": np.asarray(counts[j, : f.n_levels + 1]).tolist(),
+            **described.fields[j],
+        }
+        for j, f in enumerate(pairs.fields)
+    ]

@@ -8,7 +8,7 @@ could not read, or that this one could not read in what an earlier one wrote.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,10 @@ from bayeslink.runs.schema import (
 
 FILE = "run.json"
 FORMAT = 1
+DEDUPE = "dedupe"  # the `task` of a deduplication
+Check = Callable[[Mapping[str, Any]], None]
 _LARGEST = 2**28  # bytes of a run.json
-_FIELD = record(
+FIELD = record(
     name=text,
     comparison=text,
     levels=listed(text),
@@ -44,6 +46,7 @@ _FIELD = record(
     missing=listed(whole, 2),
     invalid=listed(whole, 2),
 )
+INPUT = record(label=text, kind=text, sha256=maybe(text), records=whole, quarantined=whole)
 _STRUCTURE = record(
     {
         "wrong_fields": listed(listed(share)),
@@ -69,7 +72,7 @@ _FIT = record(
         record(fields=listed(whole, 2), observed=share, expected=share, independent=share)
     ),
 )
-_DIAGNOSTIC = record(
+DIAGNOSTIC = record(
     name=text,
     status=text,
     **dict.fromkeys(("mean", "sd"), number),
@@ -88,12 +91,10 @@ _SUMMARY = record(
     point_estimate=record(
         n_links=whole, objective=number, modes=listed(record(n_links=whole, objective=number))
     ),
-    diagnostics=listed(_DIAGNOSTIC),
+    diagnostics=listed(DIAGNOSTIC),
     versions=mapped(text),
-    inputs=listed(
-        record(label=text, kind=text, sha256=maybe(text), records=whole, quarantined=whole), 2
-    ),
-    fields=listed(_FIELD),
+    inputs=listed(INPUT, 2),
+    fields=listed(FIELD),
     seconds=mapped(number),
     warnings=listed(text),
     search=maybe(
@@ -135,7 +136,7 @@ _SAMPLED = record(  # beside that, of a run with draws
 
 
 def read_summary(directory: Path) -> dict[str, Any]:
-    """The run.json of a run directory."""
+    """The run.json of a run directory, of whatever kind, to be checked."""
     path = Path(directory) / FILE
     try:
         if path.stat().st_size > _LARGEST:
@@ -152,11 +153,28 @@ def read_summary(directory: Path) -> dict[str, Any]:
         which = "an earlier" if found is None else "another"
         by = f"{which} version of bayeslink wrote it ({str(versions['bayeslink'])[:20]})"
         raise cannot_read(path, f"{by}, in another format than {FORMAT}, which this one opens")
-    try:
-        check(summary)
-    except NotAsWrittenError as error:
-        raise not_as_written(path, str(error)) from None
     return summary
+
+
+def read_linkage(directory: Path) -> dict[str, Any]:
+    """The run.json of a linkage, checked; that of a deduplication is refused with what it has."""
+    summary = read_summary(directory)
+    if summary.get("task") == DEDUPE:
+        raise InputError(
+            f"{directory} is of `bayeslink dedupe`: one file, so there are no links in it. Who is "
+            "who is in clusters.csv, a row a person in people.csv, pairs in pairs.parquet; "
+            "`bayeslink evaluate` judges it, and bl.open_run opens it."
+        )
+    checked(directory, summary, check)
+    return summary
+
+
+def checked(directory: Path, summary: Mapping[str, Any], by: Check) -> None:
+    """Refuse a run.json that is not what this check takes."""
+    try:
+        by(summary)
+    except NotAsWrittenError as error:
+        raise not_as_written(Path(directory) / FILE, str(error)) from None
 
 
 def write_summary(folder: Path, summary: Mapping[str, Any]) -> None:

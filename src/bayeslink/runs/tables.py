@@ -22,6 +22,7 @@ from bayeslink.runs.schema import NotAsWrittenError
 from bayeslink.sampling.posterior import Posterior
 
 if TYPE_CHECKING:
+    from bayeslink.runs.dedupe_run import DedupeRun
     from bayeslink.runs.run import Run
 
 
@@ -140,7 +141,7 @@ def _extent(posterior: Posterior) -> Extent:
 # --- written ------------------------------------------------------------------------------------
 
 
-def _schema(columns: Sequence[Column]) -> pa.Schema:
+def schema_of(columns: Sequence[Column]) -> pa.Schema:
     return pa.schema([(column.name, column.type) for column in columns])
 
 
@@ -164,7 +165,7 @@ def table_of(run: Run, name: str) -> pa.Table | None:
     return makers[name](run.posterior)
 
 
-def parameter_table(run: Run) -> pa.Table:
+def parameter_table(run: Run | DedupeRun) -> pa.Table:
     """m, u and the weight in bits of each level of each field; intervals where there are draws."""
     parameters, post, seen = run.parameters, run.posterior, fields_seen(run.pairs)
     bounds = np.full((2, 2, *parameters.m.shape), np.nan)  # of m and u: lower, upper
@@ -182,7 +183,7 @@ def parameter_table(run: Run) -> pa.Table:
                 row[f"{name}_lower"] = None if math.isnan(lower) else float(lower)
                 row[f"{name}_upper"] = None if math.isnan(upper) else float(upper)
             rows.append(row)
-    return pa.Table.from_pylist(rows, schema=_schema(_PARAMETERS))
+    return pa.Table.from_pylist(rows, schema=schema_of(_PARAMETERS))
 
 
 def draw_table(posterior: Posterior) -> pa.Table:
@@ -193,7 +194,7 @@ def draw_table(posterior: Posterior) -> pa.Table:
         "draw": np.tile(np.arange(draws), chains),
         **{name: values.ravel() for name, values in posterior.quantities().items()},
     }
-    return pa.table(values, schema=_schema(_draw_columns(_extent(posterior))))
+    return pa.table(values, schema=schema_of(_draw_columns(_extent(posterior))))
 
 
 def link_draw_table(posterior: Posterior) -> pa.Table:
@@ -222,7 +223,7 @@ def link_draw_table(posterior: Posterior) -> pa.Table:
     step, draws = posterior.kept_every, posterior.n_links.shape[1]
     first, last = (np.minimum((state + 1) * step, draws) - 1 for state in (first, last))
     columns = [column[order] for column in (pair, chain, first, last)]
-    return pa.table(columns, schema=_schema(_link_draw_columns(_extent(posterior))))
+    return pa.table(columns, schema=schema_of(_link_draw_columns(_extent(posterior))))
 
 
 # --- checked, when written and when read ---------------------------------------------------------
@@ -242,7 +243,7 @@ def check(table: pa.Table, name: str, extent: Extent) -> None:
     elif name == "link_draws":
         columns = _link_draw_columns(extent)
     for column in columns:
-        _check_column(table, column)
+        check_column(table, column)
     if name == "reach":
         told = (table.schema.metadata or {}).get(b"records", b"")
         _must(told.isdigit(), "the number of records")
@@ -261,7 +262,7 @@ def _must(holds: bool, where: str) -> None:
         raise NotAsWrittenError(where)
 
 
-def _check_column(table: pa.Table, column: Column) -> None:
+def check_column(table: pa.Table, column: Column) -> None:
     where = f"column {column.name}"
     _must(table.column_names.count(column.name) == 1, where)
     found = table[column.name]
@@ -269,6 +270,9 @@ def _check_column(table: pa.Table, column: Column) -> None:
     if pa.types.is_string(column.type):
         _must(pa.types.is_string(found.type) or pa.types.is_large_string(found.type), where)
         _must(column.words is None or column.words.issuperset(found.unique().to_pylist()), where)
+        return
+    if pa.types.is_boolean(column.type):
+        _must(pa.types.is_boolean(found.type), where)
         return
     real = pa.types.is_floating(column.type)
     _must(pa.types.is_integer(found.type) or (real and pa.types.is_floating(found.type)), where)

@@ -16,12 +16,30 @@ _CHAINED = 0.25  # ρ, surely above it: a copy of a copy is nearly as likely as 
 _FORMS = 0.02  # of the edges: pairs above θ that a star keeps apart
 _NEARLY, _APART = 5.0, 0.05  # in the objective, of two modes; share of the records they differ in
 _FEW = 0.1  # people a record, below which nothing but duplicates is found
+_UNLIKE = 0.4  # of the fields: see docs/design.md
+_LOOKED_AT = 100_000  # pairs
 
 
 def cluster_warnings(posterior: ClusterPosterior) -> list[str]:
     """What is wrong, in words; each with one thing to do."""
-    checks = (_on_share, _on_component, _on_forms, _on_forest_modes)
+    checks = (_on_likeness, _on_share, _on_component, _on_forms, _on_forest_modes)
     return [warning for check in checks for warning in check(posterior)]
+
+
+def _on_likeness(posterior: ClusterPosterior) -> Iterator[str]:
+    """Records joined that have little in common."""
+    together = posterior.together
+    at = np.flatnonzero(together.probability > 0.5)
+    at = at[:: max(1, len(at) // _LOOKED_AT)]
+    levels = posterior.fit.pairs.levels_of(together.a[at], together.b[at])
+    share = float((levels == 1).sum() / max(1, (levels > 0).sum()))
+    if share > _UNLIKE:
+        yield (
+            f"records taken to be one person differ in {100 * share:.0f} % of the fields that both "
+            "have: they are hardly the same people. The file may hold no duplicates, or too few to "
+            "learn from. Do not use the clusters: compare more fields, or give pairs that are "
+            "known (known_links=) in Python."
+        )
 
 
 def _on_share(posterior: ClusterPosterior) -> Iterator[str]:

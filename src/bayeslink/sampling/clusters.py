@@ -25,7 +25,7 @@ from bayeslink.model.error_counts import ErrorLaw, mean_law
 from bayeslink.model.structure import Dependent
 from bayeslink.model.weights import Parameters
 from bayeslink.notebook_html import Shown
-from bayeslink.pairs.pair_tables import callers_table
+from bayeslink.pairs.pair_tables import for_caller, pair_table
 from bayeslink.pairs.source import Floats, Ints, Pairs
 from bayeslink.sampling.diagnostics import Diagnostics, summarize, verdict
 from bayeslink.sampling.posterior import LEAST
@@ -154,21 +154,26 @@ class ClusterPosterior(Shown):
 
     def pair_probabilities(self) -> Any:
         """Table of pairs that may be of one person: id_a, id_b, probability, match_weight."""
+        return for_caller(self.fit.pairs, self.listed_pairs())
+
+    def listed_pairs(self) -> Any:
+        """The same as an Arrow table with ids as text."""
         at = np.flatnonzero(self.together.probability >= LEAST)
-        at = at[np.argsort(-self.together.probability[at], kind="stable")]
-        return self._table(at)
+        return self._table(at[np.argsort(-self.together.probability[at], kind="stable")])
 
     def pairs(self, *, false_pair: float = 1.0, missed_pair: float = 1.0) -> Any:
         """Pairs to link at these costs, each by itself: three may contradict each other."""
         least = ClusterLoss(false_pair, missed_pair).least_probability
-        return self._table(np.flatnonzero(self.together.probability > least))
+        return for_caller(
+            self.fit.pairs, self._table(np.flatnonzero(self.together.probability > least))
+        )
 
     def _table(self, at: Ints) -> Any:
         a, b = self.together.a[at], self.together.b[at]
         pairs = Pairs(a, b, self.fit.pairs.levels_of(a, b))
         weight = self.parameters.weight_of(pairs.levels) / math.log(2)
         columns = {"probability": self.together.probability[at], "match_weight": weight}
-        return callers_table(self.fit.pairs, pairs, columns)
+        return pair_table(self.fit.pairs, pairs, columns)
 
     def alone(self) -> Floats:
         """The probability of each record to have no other."""

@@ -79,7 +79,7 @@ def _format(dates: Formats | None) -> str:
 
 def reason(pair: ColumnPair) -> str:
     """Why these columns are compared, in this way, with the figures behind it."""
-    parts = [f"{COMPARISONS[pair.kind][1]}, {pair.why}"]
+    parts = [", ".join(filter(None, (COMPARISONS[pair.kind][1], pair.why)))]
     if pair.kind == "date":
         forms = [p.dates.formats[0] if p.dates else "%Y" for (p,) in pair.sides]
         parts.append(f"written {forms[0]}" + (f" and {forms[1]}" if forms[0] != forms[1] else ""))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import combinations
 
 from bayeslink.suggesting.column_names import says_id
 from bayeslink.suggesting.column_pairs import ColumnPair
@@ -135,7 +136,6 @@ def is_shared_key(pair: ColumnPair, pairs: Sequence[ColumnPair]) -> bool:
     """Whether records with the same id are the same person, by how the rest of them agrees."""
     if pair.shared == 0:
         return False
-    others = [p for p in pairs if p is not pair and p.chance < 0.5 and not _may_be_id(p)]
     rows_b: dict[str, list[int]] = defaultdict(list)
     for row, key in enumerate(pair.b[0].keys):
         if key and len(rows_b[key]) < 5:
@@ -143,9 +143,31 @@ def is_shared_key(pair: ColumnPair, pairs: Sequence[ColumnPair]) -> bool:
     joined = [(i, j) for i, key in enumerate(pair.a[0].keys) if key for j in rows_b.get(key, ())][
         :_JOINED
     ]
+    agree = _agree_elsewhere(pair, pairs, joined)
+    return (not pair.a[0].numbered and not _others(pair, pairs)) if agree is None else agree
+
+
+def agrees_where_shared(pair: ColumnPair, pairs: Sequence[ColumnPair]) -> bool:
+    """The same within one file: whether records that share a number agree elsewhere."""
+    groups: dict[str, list[int]] = defaultdict(list)
+    for row, key in enumerate(pair.a[0].keys):
+        if key and len(groups[key]) < 5:
+            groups[key].append(row)
+    joined = [two for rows in groups.values() for two in combinations(rows, 2)][:_JOINED]
+    return bool(_agree_elsewhere(pair, pairs, joined))
+
+
+def _others(pair: ColumnPair, pairs: Sequence[ColumnPair]) -> list[ColumnPair]:
+    return [p for p in pairs if p is not pair and p.chance < 0.5 and not _may_be_id(p)]
+
+
+def _agree_elsewhere(
+    pair: ColumnPair, pairs: Sequence[ColumnPair], joined: Sequence[tuple[int, int]]
+) -> bool | None:
+    """Whether these rows agree in the other columns; None where there is nothing to tell by."""
     agree = total = 0
     by_chance = 0.0
-    for other in others:
+    for other in _others(pair, pairs):
         if len(other.a) != len(other.b):
             continue
         x, y = other.a[0].keys, other.b[0].keys
@@ -153,9 +175,7 @@ def is_shared_key(pair: ColumnPair, pairs: Sequence[ColumnPair]) -> bool:
         agree += sum(p == q for p, q in both)
         by_chance += len(both) * other.chance
         total += len(both)
-    if not total:
-        return not pair.a[0].numbered and not others
-    return agree >= 0.2 * total + 2 * by_chance
+    return agree >= 0.2 * total + 2 * by_chance if total else None
 
 
 def _may_be_id(pair: ColumnPair) -> bool:

@@ -1,4 +1,4 @@
-"""Two files in, a proposal out: fields, ids, missing codes, and a reason for each column."""
+"""Two files in, or one; a proposal out: fields, ids, missing codes, a reason for each column."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from bayeslink.suggesting.births import with_events
 from bayeslink.suggesting.column_names import says_id
 from bayeslink.suggesting.column_pairs import ColumnPair
 from bayeslink.suggesting.grading import Grade, grade
+from bayeslink.suggesting.one_file import propose_for
 from bayeslink.suggesting.pairing import pair_columns
 from bayeslink.suggesting.partners import refuse_tables_of_ids, without_partner
 from bayeslink.suggesting.profiles import Profile, profile_columns, sample_rows
@@ -49,7 +50,7 @@ _REMARKS = 4  # lines of them
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What to compare in two files, and why. Made by `suggest`.
+    """What to compare in two files, or within one, and why. Made by `suggest`.
 
     `bl.link(a, b, s.fields, id=s.id, read=s.read)` is the linkage that it proposes.
     """
@@ -62,8 +63,8 @@ class Suggestion:
     notes: tuple[str, ...]
     warnings: tuple[str, ...]  # for the run, too: ids that could not be used
     grade: Grade
-    labels: tuple[str, str]
-    n_records: tuple[int, int]
+    labels: tuple[str, ...]  # of both files, or of the one
+    n_records: tuple[int, ...]
 
     @property
     def missing(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -111,8 +112,9 @@ class Suggestion:
         """The fields, for whoever did not choose them."""
         fields = ", ".join(map(field_in_words, self.fields))
         return (
-            f"the fields were chosen from the files: {fields}. They are {self.grade} "
-            "bl.suggest(a, b) says why."
+            f"the fields were chosen from the file{'s'[: len(self.labels) - 1]}: {fields}. They "
+            f"are {self.grade} "
+            f"bl.suggest({', '.join('ab'[: len(self.labels)])}) says why."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -141,13 +143,13 @@ class Suggestion:
 
 def suggest(
     a: Any,
-    b: Any,
+    b: Any = None,
     *,
     id: Ids = None,
     missing: Sequence[str] | None = None,
     read: ReadOptions | tuple[ReadOptions, ReadOptions] | None = None,
 ) -> Suggestion:
-    """Look at two files and propose what to compare, how, and what to leave out.
+    """Look at two files, or at one, and propose what to compare, how, and what to leave out.
 
     Columns are paired by name and by values in common; what they hold is told by their values
     first and by their names second, in a sample of rows that is the same each time.
@@ -155,13 +157,15 @@ def suggest(
     Parameters
     ----------
     a, b
-        As `compare` takes them.
+        As `compare` takes them; without `b`, what `dedupe` compares within `a`.
     id
         The id column, as one name or (name in A, name in B); found unless given.
     missing, read
         As `compare` takes them; missing words that are found are added.
     """
     options = read_options(read, missing)
+    if b is None:
+        return _of_one_file(a, id, options)
     for name, source in zip("AB", (a, b), strict=True):
         require_there(source, name)
     refuse_same_source(a, b, options)
@@ -178,6 +182,23 @@ def suggest(
             require_columns(list(records[side].columns), [column], where)
     refuse_tables_of_ids(records, profiles)
     return _Work(records, profiles, options, (given[0], given[1])).result()
+
+
+def _of_one_file(a: Any, id: Ids, options: tuple[ReadOptions, ReadOptions]) -> Suggestion:
+    found = propose_for(a, id[0] if isinstance(id, tuple) else id, options[0])
+    one = replace(options[0], missing=(*options[0].missing, *found.missing))
+    return Suggestion(
+        fields=found.fields,
+        reasons=found.reasons,
+        id=found.id,
+        read=(one, one),
+        left_out=tuple(found.left_out),
+        notes=tuple(found.notes),
+        warnings=tuple(found.warnings),
+        grade=found.grade,
+        labels=(found.label,),
+        n_records=(found.n_records,),
+    )
 
 
 def find_ids(

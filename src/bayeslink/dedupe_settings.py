@@ -1,0 +1,126 @@
+"""The options of a deduplication: those of a linkage that make sense for one file, and its own."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from bayeslink.errors import SettingsError
+from bayeslink.options import Argument, Entries, key, option
+from bayeslink.settings import LinkSettings
+
+if TYPE_CHECKING:
+    from bayeslink.linkage.clustering import ClusterLoss
+    from bayeslink.linkage.partitions import ClusterSizes
+
+# Options of `link` that one file with duplicates does not have.
+NOT_HERE = (
+    "b", "prior", "theta", "overlap", "point", "labels", "model", "strength", "w0", "wrong_fields",
+)  # fmt: skip
+SHAPES = ("pointers", "star", "tree")
+KEEP = ("representative", "longest", "most_frequent")
+# Where `link` tells of two files.
+_HELP = {
+    "id": "Id column.",
+    "block": "Compare only pairs that agree on this column.",
+    "encoding": "Such as cp1252. [utf-8]",
+    "quarantine": "Set short and long rows aside in this file.",
+    "restricted": "Only pairs above the sampler's limit may be one person; for comparison.",
+}
+
+
+def _checked_word(name: str, allowed: tuple[str, ...]) -> Any:
+    def check(given: Any) -> Any:
+        if given not in allowed:
+            words = ", ".join(map(repr, allowed))
+            raise SettingsError(f"unknown {name} {given!r}. Allowed: {words}.")
+        return given
+
+    return check
+
+
+def _made(what: str, given: Any, cls: type[Any]) -> Any:
+    """An object of the class from itself, or from a table of its attributes."""
+    if given is None or isinstance(given, cls):
+        return given
+    allowed = [f.name for f in dataclasses.fields(cls)]
+    if not isinstance(given, Mapping):
+        raise SettingsError(f"{what} must be a bl.{cls.__name__}, got {type(given).__name__}.")
+    if unknown := [name for name in given if name not in allowed]:
+        raise SettingsError(f"{what}: unknown key {unknown[0]!r}. Allowed: {', '.join(allowed)}.")
+    return cls(**given)
+
+
+def _checked_loss(given: Any) -> Any:
+    from bayeslink.linkage.clustering import ClusterLoss
+
+    return _made("loss", given, ClusterLoss)
+
+
+def _checked_sizes(given: Any) -> Any:
+    from bayeslink.linkage.partitions import ClusterSizes
+
+    return _made("sizes", given, ClusterSizes)
+
+
+def _loss_entries(loss: ClusterLoss | None) -> Entries:
+    # TOML has infinity, but "not given" says the same.
+    told = {k: v for k, v in dataclasses.asdict(loss).items() if v != float("inf")} if loss else {}
+    return {"loss": told or None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DedupeSettings(LinkSettings):
+    """Everything that can be chosen in a deduplication."""
+
+    WITHOUT: ClassVar[tuple[str, ...]] = NOT_HERE
+
+    loss: Any = option(
+        None,
+        key(
+            "loss", "Leave a record to review where that costs less than its share of the expected "
+            "errors, as .2 does.", (dict,), lambda cost: {"review": cost}, flags=("--review",),
+            type=float, metavar="COST",
+        ),
+        doc="Costs of errors, as ClusterLoss(false_pair=1, missed_pair=1, review=0.2).",
+        check=_checked_loss,
+        split=_loss_entries,
+    )  # fmt: skip
+    sizes: ClusterSizes | None = option(
+        None,
+        key("sizes", "The prior of how many records a person has.", (dict,), flag=False),
+        doc="The prior of how many records a person has; ClusterSizes() unless given.",
+        check=_checked_sizes,
+        split=lambda sizes: {"sizes": sizes and dataclasses.asdict(sizes)},
+    )
+    shape: str = option(
+        "pointers",
+        key("shape", "Whether a record may be a copy of a copy: how often is learned (pointers), "
+            "never (star), or as often as of an original (tree). [pointers]", (str,),
+            choices=SHAPES),
+        doc='Whether a record may be a copy of a copy: "pointers" (how often is learned), "star" '
+        '(never) or "tree" (as often as of an original).',
+        check=_checked_word("shape", SHAPES),
+    )  # fmt: skip
+    keep: str = option(
+        "representative",
+        key("keep", "The value that people.csv has in each column: of the record that represents "
+            "the person, the longest, or the most frequent. [representative]", (str,),
+            choices=KEEP),
+        doc='What people.csv has where the records of a person differ: "representative" (what the '
+        'record has that represents the person), "longest" or "most_frequent".',
+        check=_checked_word("keep", KEEP),
+    )  # fmt: skip
+
+    @classmethod
+    def arguments(cls) -> dict[str, Argument]:
+        """Every argument by name, in words of one file."""
+        found = LinkSettings.arguments.__func__(cls)  # type: ignore[attr-defined]
+        return {
+            name: argument._replace(
+                keys=tuple(k._replace(help=_HELP.get(k.name, k.help)) for k in argument.keys)
+            )
+            for name, argument in found.items()
+        }

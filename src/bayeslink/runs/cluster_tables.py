@@ -1,0 +1,128 @@
+"""The tables of a deduplication: each column is defined once, for the writer and for the reader."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bayeslink.linkage.clustering import CLUSTER, REVIEW, SINGLE
+from bayeslink.runs.schema import NotAsWrittenError
+from bayeslink.runs.tables import Column, check_column, schema_of
+from bayeslink.sampling.clusters import ClusterPosterior, Entities
+
+if TYPE_CHECKING:
+    from bayeslink.pairs.source import PairSource
+
+CLUSTERS = [
+    Column("id", pa.string()),
+    Column("entity_id", pa.string()),
+    Column("size", pa.int64(), 1),
+    Column("membership_probability", pa.float64(), 0, 1),
+    Column("representative", pa.bool_()),
+    Column("decision", pa.string(), words=frozenset({SINGLE, CLUSTER, REVIEW})),
+]
+PAIRS = [
+    Column("id_a", pa.string()),
+    Column("id_b", pa.string()),
+    Column("probability", pa.float64(), 0, 1),
+    Column("match_weight", pa.float64()),
+]
+_DRAWN = [
+    Column("chain", pa.int32(), 0),
+    Column("draw", pa.int32(), 0),
+    Column("people", pa.int64(), 1),
+    Column("log_posterior", pa.float64()),
+    Column("rho", pa.float64(), 0, 1),
+]
+_OF_SIZE = "people_of_"  # and how many records these have
+
+
+def by_person(table: pa.Table) -> pa.Table:
+    """Clusters with the records of a person together, whatever the order of the file."""
+    first = pc.invert(table["representative"])
+    keyed = table.append_column("_first", first)
+    order = pc.sort_indices(keyed, [(name, "ascending") for name in ("entity_id", "_first", "id")])
+    return table.take(order)
+
+
+def pair_table(posterior: ClusterPosterior) -> pa.Table:
+    """Pairs that may be of one person, the likeliest first; of two ids, the smaller is id_a."""
+    source, table = posterior.fit.pairs, posterior.listed_pairs()
+    a, b = (table[name].combine_chunks() for name in ("id_a", "id_b"))
+    turned = pc.greater(a, b)
+    table = table.set_column(0, "id_a", pc.if_else(turned, b, a))
+    table = table.set_column(1, "id_b", pc.if_else(turned, a, b))
+    table = with_own_ids(table, source)
+    keys = [("probability", "descending"), ("id_a", "ascending"), ("id_b", "ascending")]
+    return table.take(pc.sort_indices(table, keys))
+
+
+def with_own_ids(table: pa.Table, source: PairSource) -> pa.Table:
+    """Ids as the whole numbers that they came as."""
+    kind = source.id_types[0]
+    for name in ("id", "entity_id", "id_a", "id_b") if kind is not None else ():
+        if name in table.column_names:
+            at = table.column_names.index(name)
+            table = table.set_column(at, name, table[name].cast(pa.type_for_alias(kind)))
+    return table
+
+
+def draw_table(posterior: ClusterPosterior) -> pa.Table:
+    """One row a draw: people, the log posterior, ρ, people by number of records, m and u."""
+    entities = posterior.entities
+    chains, draws = entities.draws.shape
+    columns: dict[str, Any] = {
+        "chain": np.repeat(np.arange(chains, dtype=np.int32), draws),
+        "draw": np.tile(np.arange(draws, dtype=np.int32), chains),
+        "people": entities.draws.ravel(),
+        "log_posterior": posterior.log_posterior.ravel(),
+        "rho": posterior.rho.ravel(),
+    }
+    for k in range(1, entities.of_size.shape[2]):
+        columns[f"{_OF_SIZE}{k}"] = entities.of_size[:, :, k].ravel()
+    columns |= {
+        name: values.ravel()
+        for name, values in posterior.quantities().items()
+        if name not in columns
+    }
+    own = schema_of(_DRAWN)
+    return pa.table(
+        {
+            name: pa.array(values, own.field(name).type if name in own.names else None)
+            for name, values in columns.items()
+        }
+    )
+
+
+def entities_of(draws: pa.Table) -> Entities:
+    """The number of people, from the table of draws."""
+    chains = int(pc.max(draws["chain"]).as_py()) + 1
+    shape = (chains, len(draws) // chains)
+    sizes = [name for name in draws.column_names if name.startswith(_OF_SIZE)]
+    of_size = np.zeros((*shape, len(sizes) + 1), np.int64)
+    for k in range(1, len(sizes) + 1):
+        of_size[:, :, k] = draws[f"{_OF_SIZE}{k}"].to_numpy().reshape(shape)
+    return Entities(draws["people"].to_numpy().reshape(shape), of_size)
+
+
+def check(table: pa.Table, name: str, *, chains: int, draws: int) -> None:
+    """Raise `NotAsWrittenError` if this is not what a table of a deduplication holds."""
+    columns = {"clusters": CLUSTERS, "pairs": PAIRS, "draws": _DRAWN}[name]
+    for column in columns:
+        check_column(with_text(table), column)
+    if name == "draws" and len(table) != chains * draws:
+        raise NotAsWrittenError("the number of draws")
+    if name == "draws" and not any(one.startswith(_OF_SIZE) for one in table.column_names):
+        raise NotAsWrittenError(f"columns {_OF_SIZE}")
+
+
+def with_text(table: pa.Table) -> pa.Table:
+    """Ids as text, as everything inside has them."""
+    for name in ("id", "entity_id", "id_a", "id_b"):
+        if name in table.column_names and pa.types.is_integer(table[name].type):
+            at = table.column_names.index(name)
+            table = table.set_column(at, name, table[name].cast(pa.string()))
+    return table

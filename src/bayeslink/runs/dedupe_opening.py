@@ -1,0 +1,156 @@
+"""The directory of a deduplication as the `DedupeRun` it was, as far as it was written."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bayeslink.dedupe_settings import DedupeSettings
+from bayeslink.errors import InputError
+from bayeslink.linkage.clustering import ClusterDecision
+from bayeslink.pairs.pair_tables import in_kind
+from bayeslink.pairs.source import Ints
+from bayeslink.runs import link_toml
+from bayeslink.runs.cluster_tables import check, entities_of, with_text
+from bayeslink.runs.dedupe_run import DedupeRun
+from bayeslink.runs.dedupe_saving import TOML
+from bayeslink.runs.run_json import cannot_read, not_as_written, reason_of
+from bayeslink.runs.schema import NotAsWrittenError
+from bayeslink.sampling.clusters import Entities
+
+_BESIDE = (
+    "format", "kind", "settings", "kept_every", "diagnostics", "created", "versions", "python",
+    "platform", "engine", "inputs", "fields", "files",
+)  # fmt: skip
+
+
+class SavedDedupe(DedupeRun):
+    """A deduplication that was saved: its tables, not the sampler's state."""
+
+    def __init__(self, folder: Path, summary: Mapping[str, Any]) -> None:
+        vars(self).update(
+            seconds=summary["seconds"],
+            warnings=tuple(summary["warnings"]),
+            directory=folder,
+            sources=None,
+            _summary=summary,
+        )
+
+    _summary: Mapping[str, Any]
+
+    @cached_property
+    def table(self) -> pa.Table:
+        return with_text(self._read("clusters"))
+
+    @cached_property
+    def clusters(self) -> Any:
+        return in_kind(self._read("clusters"), self._kind)
+
+    @cached_property
+    def entities(self) -> Entities:
+        return entities_of(self._read("draws"))
+
+    def pair_probabilities(self) -> Any:
+        """Table of pairs that may be of one person, as pairs.parquet has it."""
+        return in_kind(self._read("pairs"), self._kind)
+
+    def people(self, keep: str | None = None) -> Any:
+        if keep is not None:
+            raise self._not_here()
+        return in_kind(self._parquet("people"), self._kind)
+
+    def with_entities(self) -> Any:
+        return in_kind(self._parquet("with_entities"), self._kind)
+
+    @cached_property
+    def settings(self) -> DedupeSettings:
+        entries = link_toml.load(self._folder / TOML, DedupeSettings)
+        entries.pop("output", None)
+        return DedupeSettings.of(**{"id": None, **entries}, started_in=os.getcwd())
+
+    @cached_property
+    def decision(self) -> ClusterDecision:
+        table, told = self.table, self._summary
+        return ClusterDecision(
+            _faces(table),
+            table["membership_probability"].to_numpy(),
+            np.array(table["decision"].to_pylist()),
+            told["expected_false_pairs"],
+            told["expected_missed_pairs"],
+            told["expected_loss"],
+        )
+
+    def summary(self) -> dict[str, Any]:
+        return {key: value for key, value in self._summary.items() if key not in _BESIDE}
+
+    def provenance(self) -> dict[str, Any]:
+        return {k: v for k, v in self._summary.items() if k not in ("format", "files")}
+
+    def save(self, directory: Any, **how: Any) -> None:
+        raise self._not_here()
+
+    # What only the run that was made in Python has.
+    @property
+    def pairs(self) -> Any:
+        raise self._not_here()
+
+    @property
+    def fit(self) -> Any:
+        raise self._not_here()
+
+    @property
+    def posterior(self) -> Any:
+        raise self._not_here()
+
+    @property
+    def _folder(self) -> Path:
+        return Path(str(self.directory))
+
+    @property
+    def _kind(self) -> str:
+        return str(self._summary["kind"])
+
+    def _not_here(self) -> InputError:
+        return InputError(
+            f"{self._folder} holds the tables of a deduplication and not its draws of clusters: "
+            f"bayeslink dedupe --config {self._folder / TOML} -o NEW makes them again. Here are "
+            ".clusters, .entities, .people(), .with_entities(), .pair_probabilities(), .summary()."
+        )
+
+    def _read(self, name: str) -> pa.Table:
+        """A table, checked."""
+        table, told = self._parquet(name), self._summary
+        try:
+            check(table, name, chains=told["chains"], draws=told["draws"])
+        except NotAsWrittenError as error:
+            raise not_as_written(self._folder / f"{name}.parquet", str(error)) from None
+        return table
+
+    def _parquet(self, name: str) -> pa.Table:
+        path = self._folder / f"{name}.parquet"
+        try:
+            content = path.read_bytes()
+            if self._summary["files"].get(path.name) != hashlib.sha256(content).hexdigest():
+                raise ValueError("it is not as the run wrote it")
+            table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
+            table.validate(full=True)
+        except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
+            raise cannot_read(path, reason_of(error)) from None
+        return table
+
+
+def _faces(table: pa.Table) -> Ints:
+    """Of each row, that of the record that represents its person."""
+    entity = table["entity_id"].combine_chunks().dictionary_encode().indices.to_numpy()
+    face = np.zeros(int(entity.max()) + 1, np.int64)
+    at = np.flatnonzero(table["representative"].to_numpy())
+    face[entity[at]] = at
+    return face[entity]

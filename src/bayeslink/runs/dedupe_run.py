@@ -1,0 +1,176 @@
+"""The people of one file, and what can be asked of them."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from bayeslink.dedupe_settings import DedupeSettings
+from bayeslink.linkage.clustering import REVIEW, ClusterDecision
+from bayeslink.linkage.forest import ForestFit
+from bayeslink.model.weights import Parameters
+from bayeslink.notebook_html import Shown
+from bayeslink.pairs.pair_tables import in_kind
+from bayeslink.pairs.source import PairSource
+from bayeslink.runs.cluster_tables import with_own_ids
+from bayeslink.runs.people import people_table, with_entities_table
+from bayeslink.runs.run import LIBRARIES, fields_told
+from bayeslink.sampling.clusters import ClusterPosterior, Entities
+
+SURE = 0.9  # probability of membership, below which a record is worth a look
+
+
+@dataclass(frozen=True, eq=False)
+class DedupeRun(Shown):
+    """The people of one file: who is who, how many, and how sure."""
+
+    pairs: PairSource = field(repr=False)
+    fit: ForestFit = field(repr=False)
+    posterior: ClusterPosterior = field(repr=False)
+    decision: ClusterDecision
+    table: pa.Table = field(repr=False)  # a row a record, as `clusters`, as Arrow
+    settings: DedupeSettings = field(repr=False)
+    seconds: Mapping[str, float]
+    warnings: tuple[str, ...]
+    sources: tuple[Any, ...] | None = field(default=None, repr=False)  # the file, as given
+    directory: Path | None = None  # from which the run was opened
+
+    def __repr__(self) -> str:
+        return "\n".join(self.report_lines())
+
+    @property
+    def entities(self) -> Entities:
+        """How many people: `entities.interval()`, `entities.draws`, `entities.sizes()`."""
+        return self.posterior.entities
+
+    @property
+    def clusters(self) -> Any:
+        """A row a record, in the kind of table that the file came as.
+
+        Columns: id; entity_id, the id of the record that represents its person; size; the
+        probability of membership: the mean probability to be one with the others of the cluster,
+        and of a single record to have no other; representative; decision: single, cluster, review.
+        """
+        return in_kind(with_own_ids(self.table, self.pairs), self.pairs.kind)
+
+    @property
+    def parameters(self) -> Parameters:
+        """Posterior means of m and u."""
+        return self.posterior.parameters
+
+    def people(self, keep: str | None = None) -> Any:
+        """The file with a row a person: entity_id, records, and the file's columns.
+
+        Parameters
+        ----------
+        keep
+            The value of a column where records differ: "representative" (that of the record which
+            represents the person), "longest" or "most_frequent"; as in the settings unless given.
+        """
+        return in_kind(people_table(self, keep), self.pairs.kind)
+
+    def with_entities(self) -> Any:
+        """The file as it came, with a column entity_id."""
+        return in_kind(with_entities_table(self), self.pairs.kind)
+
+    def save(
+        self, directory: Any, *, force: bool = False, shared: bool = False, people: bool = True
+    ) -> None:
+        """Write the directory that `bayeslink dedupe -o` writes.
+
+        Parameters
+        ----------
+        force
+            Replace a run directory that is there.
+        shared
+            Let the group read it; else its owner alone may.
+        people
+            Write people and with_entities, too: these hold all columns of the file.
+        """
+        from bayeslink.runs.dedupe_saving import save_dedupe
+
+        save_dedupe(self, directory, force=force, shared=shared, people=people)
+
+    def summary(self) -> dict[str, Any]:
+        """The run in a few numbers, as run.json and `--json` have them."""
+        post, decision, table = self.posterior, self.decision, self.table
+        sizes = table["size"].to_numpy()
+        return {
+            "task": "dedupe",
+            "n_records": len(table),
+            "n_pairs": self.pairs.n_pairs,
+            "people": self.entities.mean,
+            "people_interval": list(self.entities.interval()),
+            "people_by_records": self.entities.sizes(),
+            "clusters": decision.n_entities,
+            "people_with_several": int(((sizes > 1) & table["representative"].to_numpy()).sum()),
+            "records_with_another": int((sizes > 1).sum()),
+            "largest_cluster": int(sizes.max(initial=0)),
+            "records_in_doubt": int((decision.membership < SURE).sum()),
+            "review_records": int((decision.decision == REVIEW).sum()),
+            "expected_false_pairs": float(decision.expected_false),
+            "expected_missed_pairs": float(decision.expected_missed),
+            "expected_loss": float(decision.expected_loss),
+            "rho": float(post.rho.mean()),
+            "candidates": int(post.listed),
+            "restricted": bool(post.restricted),
+            "chains": int(self.entities.draws.shape[0]),
+            "draws": int(self.entities.draws.shape[1]),
+            "tune": int(post.tune),
+            "seconds": dict(self.seconds),
+            "memory": dict(self.pairs.describe().memory),
+            "warnings": list(self.warnings),
+        }
+
+    def provenance(self) -> dict[str, Any]:
+        """Software, input and results: what it takes to repeat and to check the run."""
+        described = self.pairs.describe()
+        return {
+            **self.summary(),
+            "kind": self.pairs.kind,
+            "settings": {
+                **self.settings.entries(),
+                "fields": [dict(f.settings) for f in self.settings.fields],
+            },
+            "kept_every": int(self.posterior.kept_every),
+            "diagnostics": [asdict(d) for d in self.posterior.diagnostics()],
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "versions": {name: version(name) for name in LIBRARIES},
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "engine": described.engine,
+            "inputs": [dict(given) for given in described.inputs],
+            "fields": fields_told(self.pairs),
+        }
+
+    def report_lines(self) -> list[str]:
+        """The run in a few sentences."""
+        s = self.summary()
+        low, high = s["people_interval"]
+        between = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        lines = [
+            f"{s['n_records']:,} records are of {between} people (95 % interval); clusters.csv "
+            f"has {s['clusters']:,} of them ({sum(self.seconds.values()):.1f} s).",
+            f"{s['records_with_another']:,} records have another of the same person: "
+            f"{s['people_with_several']:,} people have two records or more, at most "
+            f"{s['largest_cluster']:,}.",
+            f"Errors to expect in clusters.csv: about {s['expected_false_pairs']:,.1f} pairs of "
+            f"two people joined, {s['expected_missed_pairs']:,.1f} pairs of one person missed.",
+        ]
+        if s["review_records"]:
+            lines.append(f"Left to review: {s['review_records']:,} records (decision: review).")
+        elif s["records_in_doubt"]:
+            lines.append(
+                f"Look first at the {s['records_in_doubt']:,} records with a "
+                f"membership_probability below {SURE}."
+            )
+        else:
+            lines.append(f"No record is in doubt: all are at least {SURE} sure of their person.")
+        return lines

@@ -1,0 +1,109 @@
+"""A deduplication is saved: its directory is written whole or not at all."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from bayeslink.data.spreadsheets import safe_for_spreadsheets
+from bayeslink.errors import ChangedInputError, InputError
+from bayeslink.private import opened
+from bayeslink.runs import link_toml
+from bayeslink.runs.cluster_tables import by_person, check, draw_table, pair_table, with_own_ids
+from bayeslink.runs.dedupe_json import write_summary
+from bayeslink.runs.inputs import inputs_of
+from bayeslink.runs.people import people_of, write_with_entities
+from bayeslink.runs.reading import digests_of
+from bayeslink.runs.row_files import RowWriter
+from bayeslink.runs.run_directory import claim, replacing
+from bayeslink.runs.tables import parameter_table
+
+if TYPE_CHECKING:
+    from bayeslink.runs.dedupe_run import DedupeRun
+
+TOML = "dedupe.toml"
+_PEOPLE = ("with_entities", "people")
+
+
+def save_dedupe(
+    run: DedupeRun,
+    directory: str | Path,
+    *,
+    force: bool = False,
+    shared: bool = False,
+    people: bool = True,
+) -> None:
+    """Write the tables, the file with a column entity_id and that of people, run.json, its TOML.
+
+    Only the owner may read it, unless it is `shared` with the group.
+    """
+    with (
+        claim(directory, force=force, inputs=(run.settings.a,)) as held,
+        replacing(held.target, force=force, shared=shared) as folder,
+    ):
+        summary = run.provenance()
+        _write_tables(run, folder)
+        remarks = _write_people(run, folder) if people else []
+        (folder / TOML).write_text(link_toml.dump(run.settings, held.target), "utf-8")
+        told = {"warnings": [*run.warnings, *remarks], "files": digests_of(folder)}
+        write_summary(folder, {**summary, **told})
+
+
+def _write_tables(run: DedupeRun, folder: Path) -> None:
+    """The tables, each once it is what the reader takes."""
+    clusters = with_own_ids(by_person(run.table), run.pairs)
+    chains, draws = run.entities.draws.shape
+    tables = {
+        "clusters": clusters,
+        "pairs": pair_table(run.posterior),
+        "draws": draw_table(run.posterior),
+    }
+    for name, table in tables.items():
+        check(table, name, chains=chains, draws=draws)
+    for name, table in {**tables, "parameters": parameter_table(run)}.items():
+        _write_parquet(table, folder / f"{name}.parquet")
+    _write_csv(clusters, folder / "clusters.csv")
+
+
+def _write_parquet(table: pa.Table, path: Path) -> None:
+    with open(path, "wb", opener=opened) as file:  # Arrow takes only UTF-8 paths
+        pq.write_table(table, file, compression="zstd")
+
+
+def _write_csv(table: pa.Table, path: Path) -> None:
+    with open(path, "wb", opener=opened) as file:
+        pyarrow.csv.write_csv(safe_for_spreadsheets(table), file)
+
+
+def _write_people(run: DedupeRun, folder: Path) -> list[str]:
+    """with_entities and people; where the file is gone, say so and leave them out.
+
+    A file that is there and not what it was is an error.
+    """
+    if run.sources is None:
+        return ["with_entities and people were not written: the pairs came without their records."]
+    try:
+        (given,) = inputs_of(run, sides=(0,))
+        for end in (".csv", ".parquet"):
+            path = folder / f"with_entities{end}"
+            with open(path, "wb", opener=opened) as file, closing(RowWriter(file, end)) as target:
+                write_with_entities(run, given, target)
+        keep = run.settings.keep
+        people = people_of(given.whole(), run, keep, given.id, given.options.missing)
+        for end in (".csv", ".parquet"):
+            path = folder / f"people{end}"
+            with open(path, "wb", opener=opened) as file, closing(RowWriter(file, end)) as target:
+                target.write(people)
+    except ChangedInputError:
+        raise
+    except InputError as error:
+        for name in _PEOPLE:
+            for end in (".csv", ".parquet"):
+                (folder / f"{name}{end}").unlink(missing_ok=True)
+        return [f"with_entities and people were not written: {error}"]
+    return []

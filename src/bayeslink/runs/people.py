@@ -1,0 +1,117 @@
+"""The file with a column entity_id, and the file with a row a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bayeslink.dedupe_settings import KEEP
+from bayeslink.errors import SettingsError
+from bayeslink.pairs.source import Ints
+from bayeslink.runs.cluster_tables import with_own_ids
+from bayeslink.runs.inputs import Input, inputs_of
+from bayeslink.runs.row_files import RowWriter
+
+if TYPE_CHECKING:
+    from bayeslink.runs.dedupe_run import DedupeRun
+
+ENTITY, RECORDS = "entity_id", "records"
+
+
+def with_entities_table(run: DedupeRun) -> pa.Table:
+    """All records as they came, each with the id of its person."""
+    (given,) = inputs_of(run, sides=(0,))
+    return _with_entity(given.whole(), _entities(run))
+
+
+def write_with_entities(run: DedupeRun, given: Input, target: RowWriter) -> None:
+    """The same to a file, some rows at a time."""
+    entities = _entities(run)
+    for rows, table in given.tables():
+        target.write(_with_entity(table, entities.take(pa.array(rows))))
+
+
+def people_table(run: DedupeRun, keep: str | None = None) -> pa.Table:
+    """One row a person, in the order of entity_id."""
+    keep = run.settings.keep if keep is None else keep
+    if keep not in KEEP:
+        words = ", ".join(map(repr, KEEP))
+        raise SettingsError(f"unknown keep {keep!r}. Allowed: {words}.")
+    (given,) = inputs_of(run, sides=(0,))
+    return people_of(given.whole(), run, keep, given.id, given.options.missing)
+
+
+def people_of(
+    table: pa.Table, run: DedupeRun, keep: str, ids: str | None, missing: Sequence[str]
+) -> pa.Table:
+    """One row a person, of a file that was read."""
+    face = run.decision.cluster
+    entities = _entities(run)
+    faces = np.unique(face)
+    faces = faces[pc.sort_indices(entities.take(pa.array(faces))).to_numpy()]
+    person = np.empty(len(face), np.int64)
+    person[faces] = np.arange(len(faces))
+    person = person[face]
+    names = _named_apart([ENTITY, RECORDS], table.column_names)
+    columns = [entities.take(pa.array(faces)), pa.array(np.bincount(person, minlength=len(faces)))]
+    for name in table.column_names:
+        column, rows = table[name], faces
+        if keep != KEEP[0] and name != ids:
+            rows = _chosen(column, person, faces, keep, missing)
+        columns.append(column.take(pa.array(rows)))
+    return pa.table(columns, [*names, *table.column_names])
+
+
+def _entities(run: DedupeRun) -> pa.Array:
+    return with_own_ids(run.table, run.pairs)[ENTITY].combine_chunks()
+
+
+def _with_entity(table: pa.Table, entities: pa.Array) -> pa.Table:
+    (name,) = _named_apart([ENTITY], table.column_names)
+    return table.append_column(name, entities)
+
+
+def _named_apart(new: Sequence[str], taken: Sequence[str]) -> list[str]:
+    """Names that the file does not have; letter case does not tell two apart."""
+    known, found = {*map(str.casefold, taken)}, []
+    for name in new:
+        while name.casefold() in known:
+            name += "_"
+        found.append(name)
+    return found
+
+
+def _chosen(
+    column: pa.ChunkedArray, person: Ints, faces: Ints, keep: str, missing: Sequence[str]
+) -> Ints:
+    """The row from which each person takes the value of a column."""
+    try:
+        texts = column.cast(pa.large_string()).combine_chunks()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a list, or bytes: as represented
+        return faces
+    none = pc.is_in(pc.utf8_trim_whitespace(texts), value_set=pa.array([*missing, ""]))
+    filled = pc.and_(texts.is_valid(), pc.invert(none)).to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(filled)
+    if not len(rows):
+        return faces
+    coded = texts.take(pa.array(rows)).dictionary_encode()
+    code = coded.indices.to_numpy().astype(np.int64)
+    rank = pc.rank(coded.dictionary, tiebreaker="first").to_numpy().astype(np.int64)[code]
+    if keep == "longest":
+        worth = pc.utf8_length(coded.dictionary).to_numpy().astype(np.int64)[code]
+    else:
+        _, same, count = np.unique(
+            person[rows] * (len(coded.dictionary) + 1) + code,
+            return_inverse=True, return_counts=True,
+        )  # fmt: skip
+        worth = count[same]
+    own = faces[person[rows]] == rows  # of values that are as good, the representative's
+    best = np.lexsort((rank, ~own, -worth, person[rows]))
+    first = np.append(True, np.diff(person[rows][best]) != 0)
+    chosen = faces.copy()
+    chosen[person[rows][best[first]]] = rows[best[first]]
+    return chosen
