@@ -405,6 +405,7 @@ class LinkSettings(Options):
     )
     known_nonlinks: Any = option(None, doc="Pairs known to be no links.")
     started_in: str = option(".")  # the directory from which paths lead
+    left_out: Any = option(())  # columns that were looked at and are not compared, with reasons
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "read", _checked_read(self.read))
@@ -418,4 +419,4 @@ class LinkSettings(Options):
         }
 
 
-NOT_BY_NAME = ("a", "b", "fields", "started_in")  # to `link`: given otherwise
+NOT_BY_NAME = ("a", "b", "fields", "started_in", "left_out")  # to `link`: given otherwise

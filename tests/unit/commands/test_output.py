@@ -4,6 +4,7 @@ from click.testing import CliRunner
 
 import bayeslink as bl
 from bayeslink.cli import main
+from tests.unit.runs.test_brief import JARGON
 
 
 def test_a_first_run_is_spoken_of_but_for_quiet(monkeypatch, tmp_path):
@@ -39,3 +40,24 @@ def test_quiet_and_verbose(tmp_path):
     assert usual.stderr == ""
     assert "links" in usual.stdout
     assert link("-q", "--json").output.startswith("{")
+
+
+def test_the_usual_words_need_no_statistics_and_verbose_has_them_all(tmp_path):
+    bl.write_simulation(bl.simulate(120, seed=2), tmp_path / "files")
+    paths = [str(tmp_path / "files" / f"{side}.csv") for side in "ab"]
+
+    def link(*more):
+        quick = ["--draws=50", "--tune=50", "--chains=2", "--force", "-o", str(tmp_path / "out")]
+        return CliRunner().invoke(main, ["link", *paths, *quick, *more]).stdout.splitlines()
+
+    usual, loud = link(), link("-v")
+    assert usual[0].startswith("Compared: gname, fname, ")
+    assert usual[1].startswith("Left out: id, age. ")
+    assert " links between 120 records of A and 120 of B." in usual[2]
+    assert usual[3].startswith("People in both files: ")
+    assert usual[-1].startswith("Results in ")
+    assert len(usual) <= 9
+    assert not JARGON.findall("\n".join(usual))
+    assert any(line.startswith("Sampled: ") for line in loud)
+    assert any("chance 1 time in" in line for line in loud)
+    assert not any(line.startswith("Sampled: ") for line in usual)
