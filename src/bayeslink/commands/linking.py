@@ -15,8 +15,10 @@ from bayeslink.commands.init import suggest_for
 from bayeslink.commands.options import (
     FILE,
     FILE_TEXT,
+    Grouped,
     as_json_option,
     force_option,
+    option,
     quiet,
     said,
     settings_options,
@@ -32,6 +34,7 @@ from bayeslink.commands.output import (
 )
 from bayeslink.data.locations import require_there
 from bayeslink.errors import InputError, SettingsError
+from bayeslink.options import INPUT, RESOURCES, SPARK
 from bayeslink.settings import FOUND, LinkSettings
 
 if TYPE_CHECKING:
@@ -49,17 +52,11 @@ _OF_A_BATCH = (
 _GIVEN = click.core.ParameterSource.COMMANDLINE
 
 
-@click.command(no_args_is_help=True)
+@click.command(cls=Grouped, no_args_is_help=True)
 @click.argument("a", required=False, type=FILE_TEXT)
 @click.argument("b", required=False, type=FILE_TEXT)
 @click.argument("more", nargs=-1, metavar="", type=FILE_TEXT)
-@click.option(
-    "--id",
-    "ids",
-    multiple=True,
-    help="Id column (twice: in A, then in B). [id, or as found in the files]",
-)
-@click.option("--no-id", is_flag=True, help="The files have no id column: number the rows.")
+@click.option("-o", "--output", type=FILE_TEXT, metavar="OUT", help="Directory for the results.")
 @click.option(
     "--on",
     multiple=True,
@@ -67,25 +64,14 @@ _GIVEN = click.core.ParameterSource.COMMANDLINE
     help="A field to compare, such as surname:name or dob=born:date; see `bayeslink comparisons`. "
     "Of a column alone, how is chosen from its values. [all chosen from the files]",
 )
-@settings_options()
+@click.option("--config", type=FILE, metavar="link.toml", help="Settings from a file; flags win.")
 @click.option(
     "--update",
     type=FILE,
     metavar="RUN",
     help="Link a new batch, the one file given, to the records of A that RUN left without a link.",
 )
-@click.option(
-    "--master", metavar="URL", help="Of Spark, such as local[8] or spark://host:7077. [its own]"
-)
-@click.option("--spark-conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
-@click.option(
-    "--linked-to",
-    metavar="PLACE",
-    help="Where Spark's executors write the linked file and its like, as Parquet folders.",
-)
-@click.option(
-    "--explain-plan", is_flag=True, help="Say how all pairs were searched, and why none is missed."
-)
+@force_option
 @click.option(
     "--no-linked",
     is_flag=True,
@@ -94,10 +80,35 @@ _GIVEN = click.core.ParameterSource.COMMANDLINE
 @click.option(
     "--keep-inputs", is_flag=True, help="Copy the inputs to OUT, to repeat the run from it alone."
 )
-@click.option("--config", type=FILE, metavar="link.toml", help="Settings from a file; flags win.")
 @click.option("--group-readable", is_flag=True, help="Let your group read OUT. [only you may]")
-@click.option("-o", "--output", type=FILE_TEXT, metavar="OUT", help="Directory for the results.")
-@force_option
+@option(
+    "--id",
+    "ids",
+    group=INPUT,
+    multiple=True,
+    help="Id column (twice: in A, then in B). [id, or as found in the files]",
+)
+@option("--no-id", group=INPUT, is_flag=True, help="The files have no id column: number the rows.")
+@settings_options()
+@option(
+    "--explain-plan",
+    group=RESOURCES,
+    is_flag=True,
+    help="Say how all pairs were searched, and why none is missed.",
+)
+@option(
+    "--master",
+    group=SPARK,
+    metavar="URL",
+    help="Such as local[8] or spark://host:7077. [its own]",
+)
+@option("--spark-conf", group=SPARK, multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
+@option(
+    "--linked-to",
+    group=SPARK,
+    metavar="PLACE",
+    help="Where Spark's executors write the linked file and its like, as Parquet folders.",
+)
 @quiet
 @verbose
 @as_json_option
@@ -160,8 +171,8 @@ def _refuse_early(
 ) -> None:
     """Tell what is wrong with what was typed before anything large is loaded."""
     _refuse_more_files(more)
-    for option in ("labels", "model"):
-        require_there(flags[option], f"(--{option})")
+    for name in ("labels", "model"):
+        require_there(flags[name], f"(--{name})")
     require_there(config, "(--config)")
     require_there(update, "(--update)")
     if config is None:
@@ -263,6 +274,8 @@ def _tell_of(done: _Done, saving: _Saving) -> None:
 
 @click.command()
 @click.argument("output", metavar="OUT", type=FILE_TEXT)
+@quiet
+@verbose
 @as_json_option
 @click.pass_context
 def resume(ctx: click.Context, output: str, as_json: bool) -> None:
@@ -323,11 +336,11 @@ def _link_batch(earlier: Path, saving: _Saving, flags: Mapping[str, Any]) -> Non
 def _refuse_what_a_batch_ignores() -> None:
     """Options that `link --update` would not follow."""
     here = click.get_current_context()
-    for option in here.command.params:
-        name = str(option.name)
+    for flag in here.command.params:
+        name = str(flag.name)
         if name not in _OF_A_BATCH and here.get_parameter_source(name) is _GIVEN:
             raise SettingsError(
-                f"{option.opts[0]} does not go with --update, which links as RUN did. Allowed: "
+                f"{flag.opts[0]} does not go with --update, which links as RUN did. Allowed: "
                 f"{', '.join(f'--{key}' for key in _TAKEN)}. Leave it out, or link all of B anew "
                 "with --model RUN."
             )

@@ -1,5 +1,6 @@
 """What commands say with -q, with -v, and with neither."""
 
+import pytest
 from click.testing import CliRunner
 
 import bayeslink as bl
@@ -61,3 +62,24 @@ def test_the_usual_words_need_no_statistics_and_verbose_has_them_all(tmp_path):
     assert any(line.startswith("Sampled: ") for line in loud)
     assert any("chance 1 time in" in line for line in loud)
     assert not any(line.startswith("Sampled: ") for line in usual)
+
+
+@pytest.mark.parametrize("name", [None, *main.commands])
+def test_every_command_can_be_quiet_and_verbose(name):
+    command = main if name is None else main.commands[name]
+    flags = {flag for option in command.params for flag in option.opts}
+    assert {"-q", "--quiet", "-v", "--verbose"} <= flags
+
+
+def test_completion_works_and_is_out_of_sight():
+    assert "completion" not in CliRunner().invoke(main, ["--help"]).output
+    assert "compare " in CliRunner().invoke(main, ["--help"]).output
+    assert "_BAYESLINK_COMPLETE" in CliRunner().invoke(main, ["completion", "zsh", "-q"]).output
+
+
+def test_init_is_quiet(tmp_path):
+    bl.write_simulation(bl.simulate(60, seed=2), tmp_path / "files")
+    paths = [str(tmp_path / "files" / f"{side}.csv") for side in "ab"]
+    done = CliRunner().invoke(main, ["init", *paths, "-o", str(tmp_path / "link.toml"), "-q"])
+    assert (done.exit_code, done.output) == (0, "")
+    assert (tmp_path / "link.toml").exists()
