@@ -92,7 +92,7 @@ def test_a_linked_file_is_written_as_a_workbook(two, tmp_path):
     assert list(book.columns) == list(table.columns)
     for name in table.columns:
         left, right = (
-            [None if pd.isna(value) else value for value in column]
+            [None if pd.isna(value) or value == "" else value for value in column]
             for column in (book[name], table[name])
         )
         exact = name != "link_probability"
