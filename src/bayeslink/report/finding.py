@@ -69,10 +69,8 @@ def _in_words(s: dict[str, Any]) -> str:
         else "How many people are in both files is not identified: from the data there may be "
         f"{counted(low)} to {counted(high)}"
     )
-    return (
-        f"{words} {people}; about {counted(false, 1)} of the links are wrong and "
-        f"{counted(missed, 1)} are missing."
-    )
+    missing = f" and {counted(missed, 1)} are missing" if s["links_identified"] else ""
+    return f"{words} {people}; about {counted(false, 1)} of the links are wrong{missing}."
 
 
 def _how_sure(material: Material) -> str:

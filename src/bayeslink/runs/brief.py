@@ -46,7 +46,8 @@ def people_in_both(s: dict[str, Any]) -> str:
 def errors(s: dict[str, Any]) -> str:
     """The sentence on how many errors to expect."""
     false, missed = expected_errors(s)
-    words = f"About {false:,.1f} of the links are wrong, and {missed:,.1f} are missing."
+    words = f"About {false:,.1f} of the links are wrong"
+    words += f", and {missed:,.1f} are missing." if s["links_identified"] else "."
     if s["review_records"]:
         words += f" {s['review_records']:,} records of B are left to review."
     return words

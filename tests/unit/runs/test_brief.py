@@ -82,6 +82,7 @@ def test_a_number_that_is_not_identified_is_not_told():
     line = in_brief(run(links_identified=False, review_records=7))[1]
     assert line.startswith("People in both files: not known, from 300 to 321.")
     assert "310" not in line
+    assert "missing" not in line  # which nobody knows either
     assert line.endswith("7 records of B are left to review.")
 
 
