@@ -125,6 +125,7 @@ SUMMARY = {
     "engine": "which engine compared the pairs",
     "inputs": "both files: name, kind, SHA-256, records, rows set aside",
     "fields": "each field: comparison, levels, pairs by level, distinct and missing values",
+    "left_out": "columns that are not compared, each with the reason, where fields were chosen",
     "memory": "the budget and what was used of it",
     "files": "SHA-256 of each file here",
     "format": "version of this directory; bayeslink opens one format",

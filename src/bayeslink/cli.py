@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from bayeslink.commands import deduping, demo, init, linking, results, reviewing, versions
-from bayeslink.commands.options import verbose
-from bayeslink.commands.output import LOUD, cannot_tell, complain, tell
+from bayeslink.commands.options import quiet, verbose
+from bayeslink.commands.output import LOUD, answer, cannot_tell, complain
 from bayeslink.errors import BayeslinkError, OutputError
 from bayeslink.streams import open_all
 from bayeslink.threads import ends_in_order
@@ -62,12 +62,13 @@ class _Commands(click.Group):
     no_args_is_help=True,
 )
 @click.option("--version", is_flag=True, help="Show the version; with -v, all to report a fault.")
+@quiet
 @verbose
 @click.pass_context
 def main(ctx: click.Context, version: bool) -> None:
     """Link two files of the same people one-to-one, or find the people of one: no shared key."""
     if version:
-        tell(versions.versions(ctx.meta.get(LOUD, 0) > 0))
+        answer(versions.versions(ctx.meta.get(LOUD, 0) > 0))
         ctx.exit()
     if ctx.invoked_subcommand is None:
         raise click.UsageError("Missing command.", ctx)
@@ -107,6 +108,7 @@ for command in (
     linking.resume,
     init.comparisons,
     demo.simulate,
+    results.compare,
     results.evaluate,
     results.explain,
     results.join,

@@ -1,9 +1,11 @@
 """Numbers as people read them."""
 
+import re
+
 
 def minus(shown: str) -> str:
-    """A number in digits, with the true minus sign."""
-    return shown.replace("-", "−")
+    """A number in digits, with the true minus sign, if it is not nothing: no −0.0."""
+    return re.sub(r"^-(?=0(\.0*)?$)", "", shown).replace("-", "−")
 
 
 def signed(value: float, decimals: int = 1) -> str:

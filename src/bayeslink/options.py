@@ -28,6 +28,9 @@ TYPE_NAMES = {
 }
 
 
+GROUPS = BASICS, INPUT, MODEL, RESOURCES, SPARK = "Basics", "Input", "Model", "Resources", "Spark"
+
+
 class Key(NamedTuple):
     """An option as the settings file and the command line say it."""
 
@@ -38,6 +41,7 @@ class Key(NamedTuple):
     parse: Callable[[Any], Any] | None  # what the flag gives -> as the settings file has it
     is_path: bool
     repeated: bool  # written to the settings file of a run: it changes results
+    group: str  # under which the help of a command lists it
 
 
 class Argument(NamedTuple):
@@ -59,10 +63,11 @@ def key(
     flag: bool = True,
     path: bool = False,
     repeated: bool = True,
+    group: str = MODEL,
     **click: Any,
 ) -> Key:
     """A key of the settings file, and a flag of its name unless told otherwise."""
-    return Key(name, help, types, click if flag else None, parse, path, repeated)
+    return Key(name, help, types, click if flag else None, parse, path, repeated, group)
 
 
 def _as_given(value: Any) -> Any:

@@ -18,7 +18,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from bayeslink.errors import SettingsError
-from bayeslink.options import TYPE_NAMES, Entries, Options, key, option
+from bayeslink.options import INPUT, RESOURCES, SPARK, TYPE_NAMES, Entries, Options, key, option
 from bayeslink.plain import plain, texts
 
 if TYPE_CHECKING:
@@ -224,7 +224,8 @@ def reading_entries(options: Sequence[ReadOptions]) -> Entries:
 
 # --- the options --------------------------------------------------------------------------------
 
-_EACH: dict[str, Any] = {"multiple": True}  # once for both files, or once for each
+_OF_INPUT: dict[str, Any] = {"group": INPUT}
+_EACH = {"multiple": True, **_OF_INPUT}  # once for both files, or once for each
 _READ = (
     key("encoding", "Such as cp1252 (twice: of A, then of B). [utf-8]", (str, list), **_EACH),
     key("delimiter", "Told from the header unless given.", (str, list), **_EACH),
@@ -234,7 +235,8 @@ _READ = (
         "quarantine", "Set short and long rows aside in this file (twice: of A, then of B).",
         (str, list), path=True, metavar="FILE", **_EACH,
     ),
-    key("multiline", "Cells may hold lines that look like records.", (bool, list), is_flag=True),
+    key("multiline", "Cells may hold lines that look like records.", (bool, list), is_flag=True,
+        **_OF_INPUT),
     key("missing", "A value that means missing.", (list, str, dict), list, metavar="VALUE",
          **_EACH),
 )  # fmt: skip
@@ -364,7 +366,8 @@ class LinkSettings(Options):
         None,
         key(
             "engine", "Who does the work: this machine, or Spark; then A and B may be tables of "
-            "its catalogue or Parquet folders. [local]", (str,), choices=("local", "spark"),
+            "its catalogue or Parquet folders. [local]", (str,), group=SPARK,
+            choices=("local", "spark"),
         ),
         doc='A Spark session, or "spark" for the active one: comparing and searching are done on '
         "its cluster, with the same result; `a` and `b` may be Spark DataFrames, tables of its "
@@ -377,12 +380,13 @@ class LinkSettings(Options):
         split=lambda fields: {},  # link.toml has a table for each
     )
     threads: int | None = option(
-        None, key("threads", "Threads to use. [all]", (int,), repeated=False, type=int)
+        None,
+        key("threads", "Threads to use. [all]", (int,), repeated=False, type=int, group=RESOURCES),
     )
     memory: str | int | None = option(
         None,
         key("memory", "Memory to use, such as 8GB. [most of the machine's]", (str, int),
-             repeated=False, metavar="SIZE"),
+             repeated=False, metavar="SIZE", group=RESOURCES),
     )  # fmt: skip
     model: Any = option(
         None,
@@ -405,6 +409,7 @@ class LinkSettings(Options):
     )
     known_nonlinks: Any = option(None, doc="Pairs known to be no links.")
     started_in: str = option(".")  # the directory from which paths lead
+    left_out: Any = option(())  # columns that were looked at and are not compared, with reasons
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "read", _checked_read(self.read))
@@ -418,4 +423,4 @@ class LinkSettings(Options):
         }
 
 
-NOT_BY_NAME = ("a", "b", "fields", "started_in")  # to `link`: given otherwise
+NOT_BY_NAME = ("a", "b", "fields", "started_in", "left_out")  # to `link`: given otherwise

@@ -10,7 +10,8 @@ from tests.browser.accessible import barriers
 from tests.unit.report.test_page import HOSTILE
 
 CHARTS = [
-    "weights", "path", "blocks", "links", "probabilities", "calibration", "trace", "waterfall",
+    "sure", "weights", "path", "blocks", "links", "probabilities", "calibration", "trace",
+    "waterfall",
 ]  # fmt: skip
 
 LINES = """all => all.map((e) => {
@@ -21,9 +22,9 @@ LINES = """all => all.map((e) => {
 
 
 class Visit:
-    """A page opened with the network shut; what it asked for and complained of."""
+    """A page opened with the network shut, unfolded; what it asked for and complained of."""
 
-    def __init__(self, browser, path: Path, **options):
+    def __init__(self, browser, path: Path, folded=False, **options):
         self.requests, self.complaints, self.dialogs = [], [], []
         context = browser.new_context(offline=True, **options)
         self.page = context.new_page()
@@ -33,6 +34,8 @@ class Visit:
         self.page.on("dialog", lambda d: (self.dialogs.append(d.message), d.dismiss()))
         self.page.goto(path.as_uri())
         self.page.wait_for_selector("body.scripted")
+        if not folded:
+            self.page.click("#open-all")
 
     def check_quiet(self, path):
         assert self.requests == [path.as_uri()]
@@ -84,20 +87,59 @@ def test_text_in_charts_stays_inside_them(browser, made):
         assert outside == []
 
 
-def test_no_table_is_cut_off_on_a_desk_and_a_cut_is_seen_on_a_phone(browser, made):
+@pytest.mark.parametrize("width", [1280, 800, 400])
+def test_no_table_and_no_value_is_cut_off(browser, made, width):
+    page = Visit(browser, made, viewport={"width": width, "height": 900}).page
     cut = """() => [...document.querySelectorAll(".scroll")]
         .filter((e) => e.scrollWidth > e.clientWidth + 1)
-        .map((e) => [e.getAttribute("aria-label"), getComputedStyle(e).backgroundAttachment])"""
-    desk = Visit(browser, made, viewport={"width": 1280, "height": 900}).page
-    assert desk.evaluate(cut) == []
-    phone = Visit(browser, made, viewport={"width": 400, "height": 900}).page
-    cues = phone.evaluate(cut)
-    assert cues
-    assert {cue for _, cue in cues} == {"local, local, scroll, scroll"}
-    bits = phone.eval_on_selector_all(
+        .map((e) => e.getAttribute("aria-label"))"""
+    assert page.evaluate(cut) == []
+    bits = page.eval_on_selector_all(
         ".example td:nth-child(5)", "all => all.map((e) => e.getBoundingClientRect().right)"
     )
-    assert max(bits) <= 400
+    assert max(bits) <= width
+    collide = """() => [...document.querySelectorAll(".example tr")].flatMap((row) =>
+        [...row.cells].filter((cell) => cell.scrollWidth > cell.clientWidth + 1)
+        .map((cell) => cell.textContent))"""
+    long = "Wolfeschlegelsteinhausenbergerdorff-" * 3
+    page.eval_on_selector_all(
+        ".example td.value bdi", f"all => all.forEach((e) => {{ e.textContent = '{long}'; }})"
+    )
+    assert page.evaluate(collide) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_page_is_short_until_it_is_unfolded(browser, made):
+    high = "document.documentElement.scrollHeight"
+    visit = Visit(browser, made, folded=True, viewport={"width": 1280, "height": 900})
+    page = visit.page
+    short = page.evaluate(high)
+    assert short < 3000  # pixels
+    page.evaluate("location.hash = 'patterns'")
+    page.wait_for_selector("#patterns table:visible")
+    assert not page.locator("#fields table").is_visible()
+    page.click("#open-all")
+    assert page.evaluate(high) > 2 * short
+    assert page.locator("#open-all").inner_text() == "Fold all"
+    page.click("#open-all")
+    assert page.evaluate(high) == pytest.approx(short, abs=40)
+    visit.requests[1:] = []  # of the hash
+    visit.check_quiet(made)
+
+
+def test_prose_is_as_wide_as_tables_and_figures_have_no_hole(browser, made):
+    for width, columns in ((1280, 3), (800, 3), (400, 2)):
+        page = Visit(browser, made, viewport={"width": width, "height": 900}).page
+        wide = page.eval_on_selector_all(
+            ".lead, #fields details > p, .scroll",
+            "all => [...new Set(all.map((e) => Math.round(e.getBoundingClientRect().width)))]",
+        )
+        assert len(wide) == 1
+        lefts = page.eval_on_selector_all(
+            "dl.facts div", "all => all.map((e) => Math.round(e.getBoundingClientRect().left))"
+        )
+        assert len(set(lefts)) == columns
+        assert len(lefts) % columns == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -146,7 +188,7 @@ def test_menus_and_tables_answer(browser, made):
 
 
 def test_it_reads_in_the_dark_on_paper_and_without_scripts(browser, made):
-    dark = Visit(browser, made, color_scheme="dark").page
+    dark = Visit(browser, made, folded=True, color_scheme="dark").page
     paper, ink = dark.evaluate(
         "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
     )
@@ -155,12 +197,14 @@ def test_it_reads_in_the_dark_on_paper_and_without_scripts(browser, made):
 
     dark.emulate_media(media="print")
     assert dark.locator("[data-chart=trace]").nth(1).is_visible()
-    assert not dark.locator("nav").is_visible()
+    assert not dark.locator("#open-all").is_visible()
     light = dark.evaluate("getComputedStyle(document.body).backgroundColor")
     assert light == "rgb(255, 255, 255)"
 
     plain = browser.new_context(offline=True, java_script_enabled=False).new_page()
     plain.goto(made.as_uri())
+    assert not plain.locator("#open-all").is_visible()
+    plain.click("#diagnostics summary")
     assert plain.locator("[data-chart=trace]").nth(1).is_visible()
     assert not plain.locator("select").first.is_visible()
 

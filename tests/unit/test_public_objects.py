@@ -28,8 +28,8 @@ def run(files):
 def test_everything_a_user_can_hold_is_readable(run, files, tmp_path):
     run.save(tmp_path / "run")
     held = {
-        "run": (run, "records in A"),
-        "opened": (bl.open_run(tmp_path / "run"), "records in A"),
+        "run": (run, "records of A"),
+        "opened": (bl.open_run(tmp_path / "run"), "records of A"),
         "pairs": (run.pairs, "120 records of A"),
         "field": (FIELDS[0], "levenshtein('gname'): distance > 0.5 <"),
         "diagnostics": (run.posterior.diagnostics(), "rhat"),

@@ -1,14 +1,16 @@
 """Every option is written once; Python, the command line and link.toml are derived from it."""
 
 import inspect
+import re
 from dataclasses import dataclass, replace
 
 import pytest
+from click.testing import CliRunner
 
 import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.errors import SettingsError
-from bayeslink.options import Options, key, option, signature_of
+from bayeslink.options import BASICS, GROUPS, Options, key, option, signature_of
 from bayeslink.runs.link_toml import KEYS
 from bayeslink.settings import NOT_BY_NAME, READING, LinkSettings
 
@@ -23,6 +25,22 @@ def test_every_option_is_taken_by_python_the_command_line_and_the_file():
             assert (one.name in KEYS) == bool(one.types)
             assert one.flag is None or FLAGS[one.name].help == one.help
             assert one.name in named or one.name in NOT_BY_NAME
+
+
+def test_the_group_of_an_option_is_part_of_it_and_the_help_lists_it_there():
+    """Each flag once, in the section that its definition names."""
+    told = CliRunner().invoke(main, ["link", "--help"], terminal_width=200).output
+    parts = re.split(r"^(\w+):$", told.partition("\n\n")[2], flags=re.MULTILINE)[1:]
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert tuple(sections) == GROUPS
+    for one in LinkSettings.keys().values():
+        if one.flag is not None:
+            flag = FLAGS[one.name].opts[0]
+            found = [name for name, text in sections.items() if re.search(f"  {flag}[ ,\n]", text)]
+            assert found == [one.group], flag
+    assert {one.group for one in LinkSettings.keys().values()} == {*GROUPS} - {BASICS}
+    assert "  -o, --output" in sections[BASICS]
+    assert "  [A]" not in told
 
 
 def test_an_option_is_one_edit():

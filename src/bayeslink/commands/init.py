@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayeslink.commands.options import FILE, FILE_TEXT, as_json_option, reading, said
-from bayeslink.commands.output import print_json, showing_progress
+from bayeslink.commands.options import (
+    FILE,
+    FILE_TEXT,
+    as_json_option,
+    quiet,
+    reading,
+    said,
+    verbose,
+)
+from bayeslink.commands.output import answer, print_json, showing_progress, tell
 from bayeslink.data.locations import require_there
 from bayeslink.errors import SettingsError
 from bayeslink.settings import FOUND, LinkSettings
@@ -27,6 +35,8 @@ if TYPE_CHECKING:
 )
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 @click.option("--explain", is_flag=True, help="Say why each column is compared, or left out.")
+@quiet
+@verbose
 @as_json_option
 def init(
     a: str, b: str, output: Path, force: bool, explain: bool, as_json: bool, **flags: Any
@@ -46,8 +56,8 @@ def init(
     if as_json:
         print_json({"output": str(output), **suggestion.as_dict()})
         return
-    click.echo("\n".join(suggestion.explained()) if explain else suggestion)
-    click.echo(f"Written to {shown}. Read it, then: bayeslink link --config {shown} -o out")
+    tell("\n".join(suggestion.explained() if explain else suggestion.lines()))
+    tell(f"Written to {shown}. Read it, then: bayeslink link --config {shown} -o out")
 
 
 def suggest_for(settings: LinkSettings) -> Suggestion:
@@ -60,6 +70,8 @@ def suggest_for(settings: LinkSettings) -> Suggestion:
 
 @click.command()
 @click.argument("names", nargs=-1)
+@quiet
+@verbose
 def comparisons(names: tuple[str, ...]) -> None:
     """List the comparisons that --on takes, with levels, settings and an example of each."""
     from bayeslink.comparing.catalogue import COMPARISONS, describe
@@ -67,4 +79,4 @@ def comparisons(names: tuple[str, ...]) -> None:
     for name in names:
         if name not in COMPARISONS:
             raise SettingsError(f"unknown comparison {name!r}. Allowed: {', '.join(COMPARISONS)}.")
-    click.echo("\n\n".join(describe(name) for name in names or COMPARISONS))
+    answer("\n\n".join(describe(name) for name in names or COMPARISONS))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -15,14 +15,17 @@ from bayeslink.commands.init import suggest_for
 from bayeslink.commands.options import (
     FILE,
     FILE_TEXT,
+    Grouped,
     as_json_option,
     force_option,
+    option,
     quiet,
     said,
     settings_options,
     verbose,
 )
 from bayeslink.commands.output import (
+    is_verbose,
     prepare_kernels,
     print_json,
     print_summary,
@@ -31,11 +34,13 @@ from bayeslink.commands.output import (
 )
 from bayeslink.data.locations import require_there
 from bayeslink.errors import InputError, SettingsError
+from bayeslink.options import INPUT, RESOURCES, SPARK
 from bayeslink.settings import FOUND, LinkSettings
 
 if TYPE_CHECKING:
     from bayeslink.runs.changes import Changes
     from bayeslink.runs.run import Run
+    from bayeslink.suggesting.suggestion import Suggestion
 
 # In the `meta` of a context: that a run goes on from its checkpoints, and the one that could.
 RESUMED, RESUMABLE = "bayeslink.resumed", "bayeslink.resumable"
@@ -47,17 +52,11 @@ _OF_A_BATCH = (
 _GIVEN = click.core.ParameterSource.COMMANDLINE
 
 
-@click.command(no_args_is_help=True)
+@click.command(cls=Grouped, no_args_is_help=True)
 @click.argument("a", required=False, type=FILE_TEXT)
 @click.argument("b", required=False, type=FILE_TEXT)
 @click.argument("more", nargs=-1, metavar="", type=FILE_TEXT)
-@click.option(
-    "--id",
-    "ids",
-    multiple=True,
-    help="Id column (twice: in A, then in B). [id, or as found in the files]",
-)
-@click.option("--no-id", is_flag=True, help="The files have no id column: number the rows.")
+@click.option("-o", "--output", type=FILE_TEXT, metavar="OUT", help="Directory for the results.")
 @click.option(
     "--on",
     multiple=True,
@@ -65,25 +64,14 @@ _GIVEN = click.core.ParameterSource.COMMANDLINE
     help="A field to compare, such as surname:name or dob=born:date; see `bayeslink comparisons`. "
     "Of a column alone, how is chosen from its values. [all chosen from the files]",
 )
-@settings_options()
+@click.option("--config", type=FILE, metavar="link.toml", help="Settings from a file; flags win.")
 @click.option(
     "--update",
     type=FILE,
     metavar="RUN",
     help="Link a new batch, the one file given, to the records of A that RUN left without a link.",
 )
-@click.option(
-    "--master", metavar="URL", help="Of Spark, such as local[8] or spark://host:7077. [its own]"
-)
-@click.option("--spark-conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
-@click.option(
-    "--linked-to",
-    metavar="PLACE",
-    help="Where Spark's executors write the linked file and its like, as Parquet folders.",
-)
-@click.option(
-    "--explain-plan", is_flag=True, help="Say how all pairs were searched, and why none is missed."
-)
+@force_option
 @click.option(
     "--no-linked",
     is_flag=True,
@@ -92,117 +80,202 @@ _GIVEN = click.core.ParameterSource.COMMANDLINE
 @click.option(
     "--keep-inputs", is_flag=True, help="Copy the inputs to OUT, to repeat the run from it alone."
 )
-@click.option("--config", type=FILE, metavar="link.toml", help="Settings from a file; flags win.")
 @click.option("--group-readable", is_flag=True, help="Let your group read OUT. [only you may]")
-@click.option("-o", "--output", type=FILE_TEXT, metavar="OUT", help="Directory for the results.")
-@force_option
+@option(
+    "--id",
+    "ids",
+    group=INPUT,
+    multiple=True,
+    help="Id column (twice: in A, then in B). [id, or as found in the files]",
+)
+@option("--no-id", group=INPUT, is_flag=True, help="The files have no id column: number the rows.")
+@settings_options()
+@option(
+    "--explain-plan",
+    group=RESOURCES,
+    is_flag=True,
+    help="Say how all pairs were searched, and why none is missed.",
+)
+@option(
+    "--master",
+    group=SPARK,
+    metavar="URL",
+    help="Such as local[8] or spark://host:7077. [its own]",
+)
+@option("--spark-conf", group=SPARK, multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
+@option(
+    "--linked-to",
+    group=SPARK,
+    metavar="PLACE",
+    help="Where Spark's executors write the linked file and its like, as Parquet folders.",
+)
 @quiet
 @verbose
 @as_json_option
-def link(
-    config: Path | None,
-    output: str | None,
-    force: bool,
-    as_json: bool,
-    explain_plan: bool,
-    group_readable: bool,
-    no_linked: bool,
-    keep_inputs: bool,
-    update: Path | None,
-    linked_to: str | None,
-    more: tuple[str, ...],
-    **flags: Any,
-) -> None:
+def link(config: Path | None, update: Path | None, more: tuple[str, ...], **flags: Any) -> None:
     """Link the files A and B and write the results to OUT."""
+    saving = _Saving(**{name: flags.pop(name) for name in _Saving._fields})
+    _refuse_early(config, update, more, saving, flags)
+    if update is not None:
+        _link_batch(update, saving, flags)
+        return
+    with showing_progress() as progress:
+        from bayeslink.runs.link_toml import load
+
+        entries = {**(load(config) if config else {}), **said(flags)}
+        saving = saving.into(entries.pop("output", None))
+        _refuse_without_files(entries)
+        settings = LinkSettings.of(**entries)
+        _require_spark(settings.engine, flags, saving.linked_to)
+        done = _linked(settings, entries, saving, config, flags, progress)
+    _tell_of(done, saving)
+
+
+class _Saving(NamedTuple):
+    """What becomes of the results."""
+
+    output: str | None
+    force: bool
+    group_readable: bool
+    no_linked: bool
+    linked_to: str | None
+    keep_inputs: bool
+    as_json: bool
+    explain_plan: bool
+
+    def into(self, otherwise: str | None) -> _Saving:
+        """The same with a directory that can be written to."""
+        from bayeslink.runs.run_directory import check_target
+
+        output = self.output or otherwise
+        if not output:
+            raise SettingsError("no output directory. Name one: -o OUT")
+        check_target(Path(output), force=self.force)
+        return self._replace(output=output)
+
+
+class _Done(NamedTuple):
+    """A linkage, what was chosen for it, and what its labels changed."""
+
+    run: Run
+    suggestion: Suggestion | None
+    changed: Changes | None
+
+
+def _refuse_early(
+    config: Path | None,
+    update: Path | None,
+    more: tuple[str, ...],
+    saving: _Saving,
+    flags: Mapping[str, Any],
+) -> None:
+    """Tell what is wrong with what was typed before anything large is loaded."""
     _refuse_more_files(more)
-    for option in ("labels", "model"):
-        require_there(flags[option], f"(--{option})")
+    for name in ("labels", "model"):
+        require_there(flags[name], f"(--{name})")
     require_there(config, "(--config)")
     require_there(update, "(--update)")
     if config is None:
-        _require_spark(flags["engine"], flags, linked_to)
-    if config is None and flags["engine"] != "spark":
-        require_there(flags["a"], "A" if update is None else "B")
-        require_there(flags["b"], "B")
-    if output:
-        from bayeslink.runs.run_directory import check_target
+        _require_spark(flags["engine"], flags, saving.linked_to)
+        if flags["engine"] != "spark":
+            require_there(flags["a"], "A" if update is None else "B")
+            require_there(flags["b"], "B")
+    if saving.output:
+        saving.into(None)  # before the work, not after it
 
-        check_target(Path(output), force=force)  # before the work, not after it
-    if update is not None:
-        _link_batch(update, output, force, group_readable, as_json, flags)
-        return
-    with showing_progress() as progress:
+
+def _refuse_without_files(entries: Mapping[str, Any]) -> None:
+    for key in ("a", "b"):
+        if not entries.get(key):
+            raise SettingsError(f"file {key.upper()} is missing. Usage: bayeslink link A B -o OUT")
+
+
+def _linked(
+    settings: LinkSettings,
+    entries: dict[str, Any],
+    saving: _Saving,
+    config: Path | None,
+    flags: Mapping[str, Any],
+    progress: Callable[[str], None],
+) -> _Done:
+    """Link and save, so that what is interrupted can go on and what fails leaves nothing."""
+    from bayeslink.linking.checks import check_link
+    from bayeslink.linking.link import link_with
+    from bayeslink.runs.interrupted import checkpoints_of
+    from bayeslink.runs.run_directory import claim
+
+    here = click.get_current_context()
+    assert saving.output
+    with (
+        claim(saving.output, force=saving.force, inputs=(settings.a, settings.b)) as held,
+        checkpoints_of(
+            held,
+            here.params,
+            entries,
+            resumed=RESUMED in here.meta,
+            kept=lambda target: here.meta.update({RESUMABLE: target}),
+        ) as checkpoints,
+        removed_on_failure(read.quarantine for read in settings.read),
+    ):
+        check_link(settings.a, settings.b, settings)
+        prepare_kernels(progress)
+        settings, suggestion = _completed(settings, flags, progress)
+        run = link_with(
+            settings, settings.a, settings.b, progress=progress, checkpoints=checkpoints
+        )
+        if suggestion:
+            run = replace(run, warnings=(*suggestion.warnings, *run.warnings))
+        changed = _changes(flags["labels"], config, run)  # first: it may be OUT's own labels
+        run.save(
+            saving.output,
+            force=saving.force,
+            shared=saving.group_readable,
+            linked=saving.linked_to or not saving.no_linked,
+            keep_inputs=saving.keep_inputs,
+        )
+    return _Done(run, suggestion, changed)
+
+
+def _completed(
+    settings: LinkSettings, flags: Mapping[str, Any], progress: Callable[[str], None]
+) -> tuple[LinkSettings, Suggestion | None]:
+    """The settings with a session of Spark, and with fields chosen from the files, if need be."""
+    if settings.engine == "spark":
         from bayeslink.engines.spark.choosing import started_session
-        from bayeslink.linking.checks import check_link
-        from bayeslink.linking.link import link_with
-        from bayeslink.runs.interrupted import checkpoints_of
-        from bayeslink.runs.link_toml import load
-        from bayeslink.runs.run_directory import check_target, claim
 
-        entries = {**(load(config) if config else {}), **said(flags)}
-        output = output or entries.get("output")
-        for key in ("a", "b"):
-            if not entries.get(key):
-                raise SettingsError(
-                    f"file {key.upper()} is missing. Usage: bayeslink link A B -o OUT"
-                )
-        if not output:
-            raise SettingsError("no output directory. Name one: -o OUT")
-        check_target(Path(output), force=force)
-        entries.pop("output", None)
-        settings = LinkSettings.of(**entries)
-        _require_spark(settings.engine, flags, linked_to)
-        here = click.get_current_context()
-        suggestion = None
-        with (
-            claim(output, force=force, inputs=(settings.a, settings.b)) as held,
-            checkpoints_of(
-                held,
-                here.params,
-                entries,
-                resumed=RESUMED in here.meta,
-                kept=lambda target: here.meta.update({RESUMABLE: target}),
-            ) as checkpoints,
-            removed_on_failure(read.quarantine for read in settings.read),
-        ):
-            check_link(settings.a, settings.b, settings)
-            prepare_kernels(progress)
-            if settings.engine == "spark":
-                session = started_session(flags["master"], flags["spark_conf"])
-                settings = replace(settings, engine=session)
-            if not settings.fields and not settings.model:
-                progress("looking at the files")
-                suggestion = suggest_for(settings)
-                ids = suggestion.id if settings.id is FOUND else settings.id
-                settings = replace(settings, fields=suggestion.fields, read=suggestion.read, id=ids)
-            run = link_with(
-                settings, settings.a, settings.b, progress=progress, checkpoints=checkpoints
-            )
-            if suggestion:
-                run = replace(run, warnings=(*suggestion.warnings, *run.warnings))
-            changed = _changes(flags["labels"], config, run)  # first: it may be OUT's own labels
-            run.save(
-                output,
-                force=force,
-                shared=group_readable,
-                linked=linked_to or not no_linked,
-                keep_inputs=keep_inputs,
-            )
-    if as_json:
-        plan = {"plan": str(run.plan)} if explain_plan else {}
+        session = started_session(flags["master"], flags["spark_conf"])
+        settings = replace(settings, engine=session)
+    if settings.fields or settings.model:
+        return settings, None
+    progress("looking at the files")
+    found = suggest_for(settings)
+    ids = found.id if settings.id is FOUND else settings.id
+    left = found.left_out
+    return replace(settings, fields=found.fields, read=found.read, id=ids, left_out=left), found
+
+
+def _tell_of(done: _Done, saving: _Saving) -> None:
+    run, suggestion, changed = done
+    if saving.as_json:
+        plan = {"plan": str(run.plan)} if saving.explain_plan else {}
         print_json({**run.summary(), **({"changes": changed.as_dict()} if changed else {}), **plan})
         return
-    if suggestion:
-        tell(f"{replace(suggestion, warnings=())}\n")  # which are among the run's
-    print_summary(run, Path(output))
+    if suggestion and is_verbose():
+        told = replace(suggestion, warnings=()).explained()  # which are among the run's
+        tell("\n".join(told) + "\n")
+    elif suggestion:
+        tell("\n".join(suggestion.in_two_lines()))
+    print_summary(run, Path(str(saving.output)))
     if changed:
         tell(f"\nWhat the labels changed:\n{changed}")
-    if explain_plan:
+    if saving.explain_plan:
         tell(f"\n{run.plan}\n\n{run.pairs.describe().resources}")
 
 
 @click.command()
 @click.argument("output", metavar="OUT", type=FILE_TEXT)
+@quiet
+@verbose
 @as_json_option
 @click.pass_context
 def resume(ctx: click.Context, output: str, as_json: bool) -> None:
@@ -240,16 +313,9 @@ def _refuse_more_files(more: tuple[str, ...]) -> None:
         )
 
 
-def _link_batch(
-    earlier: Path,
-    output: str | None,
-    force: bool,
-    shared: bool,
-    as_json: bool,
-    flags: dict[str, Any],
-) -> None:
+def _link_batch(earlier: Path, saving: _Saving, flags: Mapping[str, Any]) -> None:
     """`link --update`."""
-    if not flags["a"] or not output:
+    if not flags["a"] or not saving.output:
         raise SettingsError("usage: bayeslink link --update RUN B_NEW -o OUT")
     _refuse_what_a_batch_ignores()
     with showing_progress() as progress:
@@ -261,26 +327,28 @@ def _link_batch(
         before = open_linkage(earlier)
         given = {key: flags[key] for key in _TAKEN}
         chosen = {key: value for key, value in given.items() if value is not None}
-        with claim(output, force=force, inputs=(flags["a"],)):
+        with claim(saving.output, force=saving.force, inputs=(flags["a"],)):
             prepare_kernels(progress)
             run = link_batch(before, flags["a"], progress=progress, **chosen)
-            run.save(output, force=force, shared=shared, keep_inputs=True)
-    if as_json:
+            run.save(
+                saving.output, force=saving.force, shared=saving.group_readable, keep_inputs=True
+            )
+    if saving.as_json:
         held = {"earlier_links": before.n_links, "earlier_links_in_doubt": in_doubt(before)}
         print_json({**run.summary(), **held})
         return
-    print_summary(run, Path(output))
+    print_summary(run, Path(saving.output))
     tell(f"\nWhat the batch changed:\n{told(before, run)}")
 
 
 def _refuse_what_a_batch_ignores() -> None:
     """Options that `link --update` would not follow."""
     here = click.get_current_context()
-    for option in here.command.params:
-        name = str(option.name)
+    for flag in here.command.params:
+        name = str(flag.name)
         if name not in _OF_A_BATCH and here.get_parameter_source(name) is _GIVEN:
             raise SettingsError(
-                f"{option.opts[0]} does not go with --update, which links as RUN did. Allowed: "
+                f"{flag.opts[0]} does not go with --update, which links as RUN did. Allowed: "
                 f"{', '.join(f'--{key}' for key in _TAKEN)}. Leave it out, or link all of B anew "
                 "with --model RUN."
             )

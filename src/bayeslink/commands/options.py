@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from bayeslink.commands.output import LOUD
-from bayeslink.options import Key
+from bayeslink.options import BASICS, GROUPS, Key
 from bayeslink.settings import READING, LinkSettings
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class _FileName(click.ParamType):  # type: ignore[type-arg]
@@ -33,6 +35,33 @@ class _FileName(click.ParamType):  # type: ignore[type-arg]
 
 FILE = _FileName(Path)
 FILE_TEXT = _FileName(str)  # where it may also be the address of a database
+
+
+class Grouped(click.Command):
+    """A command whose help lists its options by what they are about."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section for each group; what belongs to none is basic."""
+        groups: dict[str, list[tuple[str, str]]] = {name: [] for name in GROUPS}
+        for flag in self.get_params(ctx):
+            if isinstance(flag, click.Option) and (record := flag.get_help_record(ctx)):
+                groups[getattr(flag, "group", BASICS)].append(record)
+        for name, records in groups.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
+
+
+class _OfGroup(click.Option):
+    def __init__(self, *args: Any, group: str, **given: Any) -> None:
+        super().__init__(*args, **given)
+        self.group = group
+
+
+def option(*flags: str, group: str, **given: Any) -> Callable[[_Command], _Command]:
+    """`click.option` in a group of the help of a `Grouped` command."""
+    return click.option(*flags, cls=_OfGroup, group=group, **given)
+
 
 as_json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print a machine-readable summary."
@@ -89,7 +118,7 @@ def _click_option(key: Key) -> Callable[[Callable[..., Any]], Callable[..., Any]
         given["type"] = FILE_TEXT
     if given.get("is_flag"):
         given["default"] = None  # not said, rather than false: link.toml may say it
-    return click.option(*flags, key.name, help=key.help, **given)
+    return option(*flags, key.name, group=key.group, help=key.help, **given)
 
 
 reading = settings_options(*(key for key in READING if key != "quarantine"))

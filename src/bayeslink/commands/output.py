@@ -69,12 +69,23 @@ def _loudness() -> int:
     return click.get_current_context().find_root().meta.get(LOUD, 0)
 
 
+def is_verbose() -> bool:
+    """Whether all there is to say is wanted."""
+    return _loudness() > 0
+
+
 def print_summary(run: Run, output: Path) -> None:
-    tell("\n".join(run.report_lines()))
-    for warning in run.warnings:
-        tell(f"note: {warning}")
+    """A run in four lines and a few notes; with -v, in the terms of the method, and all notes."""
+    from bayeslink.runs.brief import in_brief, in_detail
+    from bayeslink.runs.notes import ranked
+
+    place = click.format_filename(output)
+    if is_verbose():
+        tell("\n".join([*run.report_lines(), *in_detail(ranked(run.warnings))]))
+    else:
+        tell("\n".join(in_brief(run, place)))
     first = "linked.csv" if (output / "linked.csv").exists() else "links.csv"
-    tell(f"Results in {click.format_filename(output)}: {first}, run.json and more.")
+    tell(f"Results in {place}: {first}, run.json and more.")
 
 
 @contextmanager

@@ -26,6 +26,34 @@ if TYPE_CHECKING:
 
 
 @click.command()
+@click.argument("before", metavar="OUT1", type=FILE)
+@click.argument("after", metavar="OUT2", type=FILE)
+@quiet
+@verbose
+@as_json_option
+def compare(before: Path, after: Path, as_json: bool) -> None:
+    """Say what changed between the runs OUT1 and OUT2.
+
+    That is: links added and dropped, errors to expect, and people in both files.
+    """
+    for place in (before, after):
+        require_run(place)
+    with showing_progress() as progress:
+        from bayeslink.runs.changes import changes, same_inputs
+        from bayeslink.runs.opening import open_linkage
+
+        progress("comparing the links")
+        runs = open_linkage(before), open_run(after)
+        changed, same = changes(*runs), same_inputs(*runs)
+    if not same:
+        complain("bayeslink: the runs are of different files, or of files that changed in between.")
+    if as_json:
+        print_json({**changed.as_dict(), "same_inputs": same})
+    else:
+        answer(str(changed))
+
+
+@click.command()
 @click.argument("run", type=FILE)
 @click.option(
     "--truth", type=FILE, help="CSV or Parquet with id_a and id_b; of a dedupe, id and entity_id."
@@ -91,7 +119,9 @@ def explain(run: Path, id_a: str, id_b: str, a: str | None, b: str | None, as_js
 
 @click.command()
 @click.argument("run", type=FILE)
-@click.option("-o", "--output", required=True, type=FILE, metavar="FILE", help=".csv or .parquet")
+@click.option(
+    "-o", "--output", required=True, type=FILE, metavar="FILE", help=".csv, .parquet or .xlsx"
+)
 @click.option(
     "--how",
     default="inner",

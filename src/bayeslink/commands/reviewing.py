@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from bayeslink.commands.early_checks import require_run
-from bayeslink.commands.options import FILE, side_a, side_b
-from bayeslink.commands.output import print_json, showing_progress, tell
+from bayeslink.commands.options import FILE, quiet, side_a, side_b, verbose
+from bayeslink.commands.output import answer, print_json, showing_progress, tell
 from bayeslink.errors import SettingsError
 
 
@@ -46,6 +46,8 @@ from bayeslink.errors import SettingsError
 @click.option("--draw", type=int, metavar="N", help="First draw a random sample of N pairs.")
 @side_a
 @side_b
+@quiet
+@verbose
 @click.option("--json", "as_json", is_flag=True, help="With --plan: print it machine-readable.")
 def review(
     run: Path,
@@ -77,7 +79,7 @@ def review(
         if as_json:
             print_json(planned.as_dict())
         else:
-            tell(str(planned))
+            answer(str(planned))
         return
     if width is not None or as_json:
         raise SettingsError("--width and --json are for a plan. Give --plan too.")
@@ -95,7 +97,7 @@ def review(
             draw_sample(opened, draw)
 
     def ready(address: str, address_for_once: str) -> None:
-        tell(f"Review at {address}\nCtrl-C ends it; what is judged is saved.")
+        answer(f"Review at {address}\nCtrl-C ends it; what is judged is saved.")
         if not no_browser:
             _open_browser(address_for_once)
 

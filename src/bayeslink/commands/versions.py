@@ -11,7 +11,8 @@ from pathlib import Path
 import click
 
 from bayeslink import __version__
-from bayeslink.commands.output import tell
+from bayeslink.commands.options import quiet, verbose
+from bayeslink.commands.output import answer, tell
 from bayeslink.errors import OutputError, SettingsError
 
 _LIBRARIES = (
@@ -43,9 +44,11 @@ def _installed(name: str) -> str | None:
         return None
 
 
-@click.command()
+@click.command(hidden=True)
 @click.argument("shell", required=False, type=click.Choice(["bash", "zsh", "fish"]))
 @click.option("--install", is_flag=True, help="Have the shell complete from its next start on.")
+@quiet
+@verbose
 @click.pass_context
 def completion(ctx: click.Context, shell: str | None, install: bool) -> None:
     """Have the shell complete commands, options and file names, by the Tab key.
@@ -63,7 +66,7 @@ def completion(ctx: click.Context, shell: str | None, install: bool) -> None:
     except RuntimeError as error:  # of a bash that is too old
         raise SettingsError(f"{error} Use a newer one, zsh or fish.") from None
     if not install:
-        tell(script)
+        answer(script)
         return
     try:
         changed = _install(shell, script)

@@ -58,7 +58,8 @@ def with_fields(
     if settings.id is FOUND:
         settings = replace(settings, id=found.id)
     remarks += found.warnings
-    return replace(settings, fields=found.fields, read=found.read), remarks
+    left = found.left_out
+    return replace(settings, fields=found.fields, read=found.read, left_out=left), remarks
 
 
 def compare_files(

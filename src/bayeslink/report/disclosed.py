@@ -15,10 +15,11 @@ import pyarrow as pa
 from bayeslink.number_format import signed
 from bayeslink.report import charts
 from bayeslink.report.charts import Bar, Counts
+from bayeslink.report.finding import file_names, how_to_review, in_both
 from bayeslink.report.fit import NO_PROBLEM
 from bayeslink.report.markup import Number, facts, figure, notes, paragraph, section, table
 from bayeslink.report.material import Material
-from bayeslink.report.sections import file_names, how_to_review, in_both, provenance
+from bayeslink.report.sections import provenance
 from bayeslink.report.svg import escape, tag
 from bayeslink.runs.evaluation import evaluate_links
 from bayeslink.sampling.diagnostics import Diagnostic, verdict

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from bayeslink.number_format import signed
+from bayeslink.number_format import minus, signed
 from bayeslink.pairs.pair_tables import MISSING
 from bayeslink.report import charts
-from bayeslink.report.markup import Cell, Drawn, Number, menu, paragraph, section, table
+from bayeslink.report.markup import Cell, Drawn, Number, folded, menu, paragraph, table
 from bayeslink.report.material import Cells, Material
 from bayeslink.report.rows import Scale, Step, row_bar, swatches
 from bayeslink.report.sections import LOG2
@@ -23,7 +23,6 @@ from bayeslink.runs.explanation import Explanation, Rival, explain_pair
 _WANTED = (1.0, 0.99, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.3, 0.1)
 _FAR = 0.08  # a pair further than this from the probability wanted is no example of it
 _RIVALS = 4
-_SHORT = 20  # letters of a value that stays on one line where there is room
 _NEGLIGIBLE = 0.0005  # rivals below this are counted, not listed
 
 
@@ -32,7 +31,7 @@ def examples(material: Material, *, values: bool) -> str:
     title = "Examples, from certain to doubtful"
     chosen = _chosen(material)
     if not chosen:
-        return section("examples", title, paragraph("There are no candidate pairs."))
+        return folded("examples", title, paragraph("There are no candidate pairs."))
     cells, remark = _values(material, chosen, values)
     normalise = {f["name"]: f["normalise"] for f in material.summary["fields"]}
     shown = [
@@ -40,7 +39,7 @@ def examples(material: Material, *, values: bool) -> str:
         for e in (_explained(material, *one) for one in zip(chosen, cells, strict=True))
     ]
     kinds = {"all": "all pairs", "link": "links", "review": "to review", "no link": "no links"}
-    return section(
+    return folded(
         "examples",
         title,
         paragraph(
@@ -158,10 +157,12 @@ def _steps(
         tip = f"{x.field}, {x.level}: {signed(x.bits)} bits"
         bar = row_bar(Step(start, end), across, tip)
         rows.append([x.field, *cells, x.level, Number(signed(x.bits)), bar])
-    said = f"{signed(ends[-1])} bits in all; a link costs {e.needed:.1f}"
+    said = f"{signed(ends[-1])} bits in all; a link costs {minus(f'{e.needed:.1f}')}"
     bar = row_bar(Step(0.0, ends[-1], cls="sum"), across, said)
     blank = ["", ""] if values else []
-    rows.append(["sum", *blank, f"a link costs {e.needed:.1f}", Number(signed(ends[-1])), bar])
+    rows.append(
+        ["sum", *blank, f"a link costs {minus(f'{e.needed:.1f}')}", Number(signed(ends[-1])), bar]
+    )
     return rows
 
 
@@ -174,8 +175,7 @@ def _marked(values: tuple[str, str] | None, steps: Sequence[str], equal: bool) -
     usual = usual_writing(values)
     second = visible(values[1], usual) if equal else compared(values[1], values[0], steps, usual)
     pair = visible(values[0], usual), second
-    cls = "value" if max(map(len, values)) > _SHORT else "value short"
-    return [Drawn(tag("bdi", "".join(map(_segment, one))), cls) for one in pair]
+    return [Drawn(tag("bdi", "".join(map(_segment, one))), "value") for one in pair]
 
 
 def _segment(segment: Segment) -> str:

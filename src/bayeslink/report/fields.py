@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from bayeslink.number_format import signed
 from bayeslink.pairs.vectors import distinct_vectors
 from bayeslink.report.levels import meanings
-from bayeslink.report.markup import Cell, Number, counted, paragraph, section, table
+from bayeslink.report.markup import Cell, Number, counted, folded, paragraph, section, table
 from bayeslink.report.material import Material
 from bayeslink.report.rows import Scale, Step, row_bar, swatches
 
@@ -20,10 +20,10 @@ _PATTERNS = 20  # rows of the pattern table
 
 
 def fields(material: Material) -> str:
-    """The section on fields: weights, what levels mean, completeness."""
+    """The section on fields: weights, and what levels mean."""
     s = material.summary
     labels = [label for f in s["fields"] for label in f["levels"]]
-    return section(
+    return folded(
         "fields",
         "The fields",
         paragraph(
@@ -33,7 +33,6 @@ def fields(material: Material) -> str:
         ),
         paragraph(meanings(labels)),
         _weights(material),
-        _completeness(s),
     )
 
 
@@ -107,23 +106,37 @@ def _small(share: float) -> str:
     return np.format_float_positional(share, precision=2, fractional=False, min_digits=2)
 
 
+def compared(s: Mapping[str, Any]) -> str:
+    """What was compared and how complete it is, and what was left out and why."""
+    return section("compared", "What was compared", _completeness(s), _left_out(s))
+
+
 def _completeness(s: Mapping[str, Any]) -> str:
     sizes = s["n_a"], s["n_b"]
-    heads = ["Field", "Comparison", "Complete in A", "in B", "Distinct in A", "in B"]
+    heads = ["Field", "Comparison", "Complete in A", "in B", "Values in A", "in B"]
     invalid = any(sum(f["invalid"]) for f in s["fields"])
     rows: list[list[Cell]] = []
     for f in s["fields"]:
         row: list[Cell] = [f["name"], f["comparison"]]
-        row += [Number(f"{100 * (1 - f['missing'][i] / sizes[i]):.1f} %") for i in (0, 1)]
+        row += [Number(f"{100 * (1 - f['missing'][i] / sizes[i]):.0f} %") for i in (0, 1)]
         row += [Number(counted(f["distinct"][i])) for i in (0, 1)]
         if invalid:
             row += [Number(counted(f["invalid"][i])) for i in (0, 1)]
         rows.append(row)
-    return table(
-        [*heads, *(["Invalid in A", "in B"] if invalid else [])],
-        rows,
-        caption="How complete the fields are, and how many values they have.",
-    )
+    return table([*heads, *(["Invalid in A", "in B"] if invalid else [])], rows)
+
+
+def _left_out(s: Mapping[str, Any]) -> str:
+    """Columns that were looked at and not compared, those of one reason in one row."""
+    reasons: dict[str, dict[str, str]] = {}
+    for left in s.get("left_out", ()):
+        files = reasons.setdefault(left["reason"], {})
+        files[left["column"]] = files.get(left["column"], "") + left["file"]
+    rows = [
+        [", ".join(f"{column} ({' and '.join(of)})" for column, of in files.items()), why]
+        for why, files in reasons.items()
+    ]
+    return table(["Left out", "Why"], rows)
 
 
 # --- patterns ---------------------------------------------------------------------------------
@@ -154,7 +167,7 @@ def patterns(material: Material) -> str:
     rest: list[Cell] | None = None
     if others:
         rest = [f"{len(others):,} more", Number(""), *tail(others)]
-    return section(
+    return folded(
         "patterns",
         "Patterns of agreement",
         paragraph(

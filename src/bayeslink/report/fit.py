@@ -8,7 +8,7 @@ from typing import Any
 from bayeslink.number_format import signed
 from bayeslink.report import charts
 from bayeslink.report.charts import Bar
-from bayeslink.report.markup import Number, counted, figure, notes, paragraph, section, table
+from bayeslink.report.markup import Number, counted, figure, folded, notes, paragraph, table
 from bayeslink.report.material import Material
 
 _FEWEST = 5.0  # joint agreements, seen or expected, from which a ratio says anything
@@ -27,7 +27,7 @@ def section_of(material: Material) -> str:
         else "The model does not fit these files in all respects. Intervals and probabilities may "
         "be too sure: judge a sample (bayeslink review) before you rely on them."
     )
-    return section(
+    return folded(
         "fit",
         "Does the model fit?",
         paragraph(verdict, None if checks["fits"] else "lead"),

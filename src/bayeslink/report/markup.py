@@ -41,6 +41,19 @@ def section(name: str, title: str, *parts: str) -> str:
     return tag("section", tag("h2", escape(title)) + "".join(parts), id=name)
 
 
+def folded(name: str, title: str, *parts: str) -> str:
+    """A section of which the title is seen, and the rest when it is opened."""
+    head = tag("summary", tag("h2", escape(title)))
+    return tag("section", tag("details", head + "".join(parts)), id=name)
+
+
+def listed(title: str, items: Sequence[str]) -> str:
+    """A list of markup under a heading, if there is any."""
+    if not items:
+        return ""
+    return tag("h2", escape(title)) + tag("ul", "".join(tag("li", item) for item in items))
+
+
 def notes(remarks: Sequence[str]) -> str:
     """Remarks that need attention."""
     return tag("div", "".join(map(paragraph, remarks)), cls="note") if remarks else ""
@@ -58,7 +71,7 @@ def facts(items: Sequence[tuple[str, str, str]]) -> str:
             )
             for name, shown, remark in items
         ),
-        cls="facts",
+        cls="facts" if len(items) > 3 else "facts few",
     )
 
 

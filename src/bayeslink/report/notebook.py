@@ -12,6 +12,7 @@ from bayeslink.notebook_html import Shown
 from bayeslink.pairs.source import PairSource
 from bayeslink.report import charts, curves
 from bayeslink.report.svg import Chart, notebook
+from bayeslink.runs.brief import in_brief
 from bayeslink.runs.run import Run
 from bayeslink.sampling.posterior import Posterior
 
@@ -32,7 +33,7 @@ def weight_chart(pairs: PairSource, parameters: Parameters) -> Chart:
 @as_html.register
 def _(run: Run) -> str:
     weights = weight_chart(run.pairs, run.parameters)
-    lines = [*run.report_lines(), *run.warnings]
+    lines = in_brief(run)
     if (posterior := run.posterior) is None:
         return notebook(lines, weights)
     return notebook(lines, curves.links(posterior.n_links, posterior.interval()), weights)

@@ -51,3 +51,26 @@ for (const menu of all("select[data-group]")) {
   menu.addEventListener("change", show);
   show();
 }
+
+// Folded sections: all at once, those on paper, and the one that a link leads to.
+const folds = () => all("details");
+const button = document.getElementById("open-all");
+if (button) {
+  button.addEventListener("click", () => {
+    const open = !folds().every((fold) => fold.open);
+    for (const fold of folds()) fold.open = open;
+    button.textContent = open ? "Fold all" : "Open all";
+  });
+}
+let opened = [];
+addEventListener("beforeprint", () => {
+  opened = folds().filter((fold) => !fold.open);
+  for (const fold of opened) fold.open = true;
+});
+addEventListener("afterprint", () => { for (const fold of opened) fold.open = false; });
+const follow = () => {
+  const fold = document.querySelector(":target > details");
+  if (fold) fold.open = true;
+};
+addEventListener("hashchange", follow);
+follow();

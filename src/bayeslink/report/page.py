@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from bayeslink.errors import OutputError, SettingsError
 from bayeslink.private import mode_within, written_whole
-from bayeslink.report import fields, fit, sections, uncertainty
+from bayeslink.report import fields, finding, fit, sections, uncertainty
 from bayeslink.report.charts import Counts
 from bayeslink.report.disclosed import disclosed_page
 from bayeslink.report.examples import examples
@@ -21,20 +21,6 @@ from bayeslink.report.svg import asset, escape, tag
 from bayeslink.runs.evaluation import evaluate_links
 from bayeslink.runs.pair_files import pairs_of
 from bayeslink.runs.run import Run
-
-_CONTENTS = {
-    "fit": "Does it fit?",
-    "fields": "Fields",
-    "patterns": "Patterns",
-    "prior": "Prior",
-    "w0": "Pairs drawn",
-    "blocks": "Blocks",
-    "posterior": "Number of links",
-    "probabilities": "Probabilities",
-    "diagnostics": "Diagnostics",
-    "examples": "Examples",
-    "repeat": "To repeat it",
-}
 
 
 def report(
@@ -66,7 +52,7 @@ def report(
 def page(material: Material, *, truth: pa.Table | None, values: bool) -> tuple[str, str]:
     """The title and the body of the page."""
     result = None if truth is None else evaluate_links(material.links, truth)
-    title = sections.title(material)
+    title = finding.title(material)
     parts = [
         fit.section_of(material),
         fields.fields(material),
@@ -87,16 +73,11 @@ def page(material: Material, *, truth: pa.Table | None, values: bool) -> tuple[s
     ]
     return title, (
         tag("h1", escape(title))
-        + sections.overview(material, result)
-        + _contents("".join(parts))
+        + finding.overview(material, result)
+        + fields.compared(material.summary)
+        + finding.on_details()
         + "".join(parts)
     )
-
-
-def _contents(body: str) -> str:
-    here = {name: words for name, words in _CONTENTS.items() if f'id="{name}"' in body}
-    entries = (tag("a", words, href=f"#{name}") for name, words in here.items())
-    return tag("nav", " ".join(entries), aria_label="Contents")
 
 
 def _filled(title: str, body: str) -> str:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from bayeslink.data.id_pairs import among
 from bayeslink.number_format import minus
 from bayeslink.report import charts, curves
-from bayeslink.report.markup import Number, counted, figure, menu, notes, paragraph, section, table
+from bayeslink.report.markup import Number, counted, figure, folded, menu, notes, paragraph, table
 from bayeslink.report.material import Material
 from bayeslink.report.sections import LOG2
 from bayeslink.report.svg import tag
@@ -47,7 +47,7 @@ def threshold(material: Material) -> str:
         )
     if s["known_links"]:
         words += f" {counted(s['known_links'])} links were known."
-    return section("w0", "Which pairs were drawn", paragraph(words))
+    return folded("w0", "Which pairs were drawn", paragraph(words))
 
 
 def _about(links: float) -> str:
@@ -67,7 +67,7 @@ def blocks(material: Material) -> str:
     )
     classes = charts.block_sizes(sizes[sizes > 0])
     chart = charts.tally("Post-hoc blocks by size", classes, "blocks", log=True)
-    return section(
+    return folded(
         "blocks",
         "Post-hoc blocks",
         paragraph(words),
@@ -85,7 +85,7 @@ def number_of_links(material: Material) -> str:
             "count may be wrong by a factor."
         )
     chart = curves.links(draws, (low, high), decided=s["n_links"])
-    return section(
+    return folded(
         "posterior",
         "The number of links",
         paragraph(words),
@@ -127,7 +127,7 @@ def probabilities(material: Material, truth: pa.Table | None) -> str:
                 name="calibration",
             )
         )
-    return section("probabilities", "Link probabilities", *parts)
+    return folded("probabilities", "Link probabilities", *parts)
 
 
 def diagnostics(material: Material) -> str:
@@ -149,7 +149,7 @@ def diagnostics(material: Material) -> str:
     )
     rows = [_diagnostic_row(name, d) for name, d in zip(names, listed, strict=True)]
     heads = ["Quantity", "Mean", "SD", "R-hat", "Independent draws", "Verdict"]
-    return section(
+    return folded(
         "diagnostics",
         "Can the draws be trusted?",
         *_verdict_in_words(found, s),

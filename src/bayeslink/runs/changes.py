@@ -58,6 +58,15 @@ def changes(before: Run | str | Path, after: Run | str | Path) -> Changes:
     )
 
 
+def same_inputs(before: Run, after: Run) -> bool:
+    """Whether both runs are of the same files; of tables, whose content is not kept, of as many."""
+    files = (
+        [(given["sha256"], given["records"]) for given in run.provenance()["inputs"]]
+        for run in (before, after)
+    )
+    return next(files) == next(files)
+
+
 def _interval(summary: dict[str, Any]) -> Interval | None:
     found = summary.get("links_interval")
     return found and (int(found[0]), int(found[1]))

@@ -15,6 +15,7 @@ from bayeslink.pairs.pair_tables import in_kind
 from bayeslink.pairs.source import Floats, Ints
 from bayeslink.runs.inputs import Input
 from bayeslink.runs.row_files import RowFile, RowWriter, writing
+from bayeslink.runs.workbooks import WorkbookWriter
 
 HOW = ("inner", "left", "right", "outer")
 PROBABILITY = "link_probability"
@@ -150,7 +151,7 @@ def write_joined(
     inputs: Sequence[Input],
     versions: Sequence[LinkedRows],
     how: str,
-    target: RowWriter,
+    target: RowWriter | WorkbookWriter,
     *,
     numbered: bool,
 ) -> int:

@@ -38,7 +38,7 @@ from bayeslink.settings import LinkSettings
 # What run.json holds beside the summary.
 _BESIDE = (
     "format", "kept_every", "diagnostics", "path", "created", "versions", "python", "platform",
-    "engine", "inputs", "fields", "files",
+    "engine", "inputs", "fields", "left_out", "files",
 )  # fmt: skip
 
 

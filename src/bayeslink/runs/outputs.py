@@ -6,7 +6,7 @@ import os
 import shutil
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from bayeslink.runs.joined import (
     write_linked,
 )
 from bayeslink.runs.row_files import RowWriter
+from bayeslink.runs.workbooks import WORKBOOK, WorkbookWriter, require_writer
 
 if TYPE_CHECKING:
     from bayeslink.runs.run import Run
@@ -75,20 +76,26 @@ def write_join(
     run: Run, path: Path, *, how: str = "inner", draws: int | None = None, force: bool = False
 ) -> int:
     """Write the linked file, or that of several draws; returns its number of rows."""
-    if path.suffix not in (".csv", ".parquet"):
-        raise SettingsError(f"{path.name} must end in .csv or .parquet.")
+    if path.suffix not in (".csv", ".parquet", WORKBOOK):
+        raise SettingsError(f"{path.name} must end in .csv, .parquet or {WORKBOOK}.")
     if path.exists() and not force:
         raise OutputError(f"{path} exists. Choose another name, or say --force to replace it.")
+    if path.suffix == WORKBOOK:
+        require_writer()
     inputs = inputs_of(run)
     versions = [linked_rows(run)] if draws is None else drawn_rows(run, draws)
     try:
-        with written_whole(path) as file, closing(RowWriter(file, path.suffix)) as target:
+        with written_whole(path) as file, closing(_writer(file, path)) as target:
             rows = write_joined(inputs, versions, how, target, numbered=draws is not None)
     except OSError as error:
         raise OutputError(
             f"cannot write {path}: {error.strerror}. Check the permissions and the space left."
         ) from None
     return rows
+
+
+def _writer(file: IO[bytes], path: Path) -> RowWriter | WorkbookWriter:
+    return WorkbookWriter(file) if path.suffix == WORKBOOK else RowWriter(file, path.suffix)
 
 
 def write_inputs(run: Run, folder: Path) -> dict[str, str]:

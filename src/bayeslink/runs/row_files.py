@@ -80,7 +80,7 @@ class RowWriter:
         self._writer: Any = None
 
     def write(self, table: pa.Table) -> None:
-        table = safe_for_spreadsheets(_plain(table)) if self._csv else table
+        table = safe_for_spreadsheets(plain_table(table)) if self._csv else table
         if self._writer is None:
             self._writer = (
                 pyarrow.csv.CSVWriter(self._file, table.schema)
@@ -118,7 +118,7 @@ def writing(stem: Path) -> Iterator[_Both]:
         yield _Both(writers)
 
 
-def _plain(table: pa.Table) -> pa.Table:
+def plain_table(table: pa.Table) -> pa.Table:
     """With columns that CSV has no form for as text: lists and structures as JSON."""
     return pa.table([_plain_column(column) for column in table.columns], table.column_names)
 

@@ -26,6 +26,7 @@ from bayeslink.model.weights import Parameters
 from bayeslink.notebook_html import Shown
 from bayeslink.pairs.pair_tables import for_caller, pair_values
 from bayeslink.pairs.source import Pairs, PairSource, Plan
+from bayeslink.runs.brief import in_brief
 from bayeslink.runs.expected import errors_to_expect, records_in_both
 from bayeslink.runs.explanation import Explanation, explain_pair
 from bayeslink.runs.link_toml import dump
@@ -60,7 +61,7 @@ class Run(Shown):
     directory: Path | None = None  # from which the run was opened
 
     def __repr__(self) -> str:
-        return "\n".join(self.report_lines())
+        return "\n".join(in_brief(self))
 
     @property
     def links(self) -> Any:
@@ -265,10 +266,11 @@ class Run(Shown):
             "engine": described.engine,
             "inputs": [dict(given) for given in described.inputs],
             "fields": fields_told(self.pairs),
+            "left_out": [asdict(column) for column in self.settings.left_out],
         }
 
     def report_lines(self) -> list[str]:
-        """The run in a few sentences."""
+        """The run in a few sentences, in the terms of the method."""
         s = self.summary()
         seconds = sum(self.seconds.values())
         lines = [

@@ -79,6 +79,7 @@ DIAGNOSTIC = record(
     **dict.fromkeys(("low", "high", "rhat", "ess", "mcse"), maybe(number)),
 )
 _SUMMARY = record(
+    {"left_out": listed(record(file=text, column=text, reason=text))},
     files=mapped(sha256),
     **dict.fromkeys(("n_a", "n_b", "n_pairs", "n_links"), whole),
     theta=number,

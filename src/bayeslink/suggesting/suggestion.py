@@ -80,9 +80,7 @@ class Suggestion:
         yield self._looked_at()
         yield f"Compared: {', '.join(map(field_in_words, self.fields))}."
         if self.left_out:
-            columns = [*dict.fromkeys(left.column for left in self.left_out)]
-            more = f" and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""
-            yield f"Left out: {', '.join(columns[:SHOWN])}{more}."
+            yield self._not_compared()
         remarks = [f"Note: {note}" for note in (*self.warnings, *self.notes)]
         yield from remarks[:_REMARKS]
         if len(remarks) > _REMARKS:
@@ -107,6 +105,21 @@ class Suggestion:
             yield f"Left out: {left_out_in_words(self.left_out)}."
         yield from (f"Note: {note}" for note in (*self.warnings, *self.notes))
         yield f"These fields are {self.grade}"
+
+    def in_two_lines(self) -> Iterator[str]:
+        """What is compared and what is not, for whoever reads results."""
+        fields = ", ".join(columns_in_words(field) for field in self.fields)
+        yield f"Compared: {fields}. Ids: {ids_in_words(self.id)}."
+        if self.left_out:
+            yield f"{self._not_compared()} To see why: bayeslink init --explain."
+        yield from (f"Note: {note}" for note in self.notes[:1])
+        if self.grade.word != "good":
+            yield f"These fields are {self.grade}"
+
+    def _not_compared(self) -> str:
+        columns = [*dict.fromkeys(left.column for left in self.left_out)]
+        more = f" and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""
+        return f"Left out: {', '.join(columns[:SHOWN])}{more}."
 
     def in_one_line(self) -> str:
         """The fields, for whoever did not choose them."""

@@ -17,7 +17,7 @@ import bayeslink as bl
 from bayeslink import plots
 from bayeslink.cli import main
 from bayeslink.errors import InputError
-from bayeslink.number_format import signed
+from bayeslink.number_format import minus, signed
 from bayeslink.report import charts, curves
 from bayeslink.report.fields import in_words
 from bayeslink.report.levels import meanings
@@ -26,7 +26,7 @@ from bayeslink.runs.expected import expected_errors
 from bayeslink.runs.opening import as_run
 
 ORDER = [
-    "fit", "fields", "patterns", "prior", "w0", "blocks", "posterior", "probabilities",
+    "compared", "fit", "fields", "patterns", "prior", "w0", "blocks", "posterior", "probabilities",
     "diagnostics", "examples", "repeat",
 ]  # fmt: skip
 HOSTILE = [
@@ -132,13 +132,64 @@ def test_the_headline_is_that_of_the_run(run, saved, tmp_path):
     s, text = run.summary(), Page(text_of(saved, tmp_path)).text
     low, high = s["links_interval"]
     assert f"{s['n_links']:,} links between a.csv and b.csv" in text
-    assert (
-        f"Records in both files: {s['links_mean']:,.0f}, 95 % interval {low:,} to {high:,}" in text
-    )
+    people = f"{s['links_mean']:,.0f} people are in both files"
+    assert f"About {people} (95 % interval {low:,} to {high:,});" in text
     false = s["expected_false_links"]
     missed = run.posterior.n_links.mean() - (s["n_links"] - false)
-    in_all = round(false, 1) + round(missed, 1)
-    assert f"{false:,.1f} false links and {missed:,.1f} true ones missed, {in_all:,.1f} in" in text
+    assert f"about {false:,.1f} of the links are wrong and {missed:,.1f} are missing." in text
+
+
+def test_the_picture_of_how_sure_holds_every_link_once(run, saved, tmp_path):
+    p = run.table["link_probability"].to_numpy()
+    counts = [int((p >= 0.99).sum()), int(((p >= 0.9) & (p < 0.99)).sum()), int((p < 0.9).sum())]
+    assert min(counts) >= 0
+    assert sum(counts) == run.n_links
+    chart = curves.how_sure(p, (5, 400), 320.0)
+    words = ", ".join(
+        f"{n:,} of probability {name}"
+        for n, name in zip(counts, ("≥ 0.99", "≥ 0.9", "< 0.9"), strict=True)
+    )
+    assert chart.alt == f"{words}; 5 to 400 people in both files"
+    marks = xml.dom.minidom.parseString(chart.svg()).getElementsByTagName("rect")
+    widths = [float(m.getAttribute("width")) for m in marks if m.getAttribute("height") == "22"]
+    shown = [n for n in counts if n]
+    assert widths == pytest.approx([max(1, n * 716 / 400) for n in shown], abs=0.1)
+    assert 'data-chart="sure"' in text_of(saved, tmp_path)
+    assert curves.how_sure(np.array([]), (0, 0)).svg()
+
+
+def test_notes_are_grouped_and_columns_left_out_have_their_reason(files, tmp_path):
+    run = bl.link(files / "a.csv", files / "b.csv", draws=60, tune=30, chains=2)
+    assert {column.column for column in run.settings.left_out} == {"id", "age"}
+    run.save(tmp_path / "out")
+    for source in (run, tmp_path / "out"):
+        text = text_of(source, tmp_path)
+        rows = Page(text).rows
+        assert ["Left out", "Why"] in rows
+        assert ["age (A and B)", "follows from the year of dob"] in rows
+        head, details = text.split("<h2>Details</h2>")
+        assert head.index("<h2>To do</h2>") < head.index("<h2>To know</h2>")
+        known = head.split("<h2>To know</h2>")[1]
+        assert "look swapped in" in known
+        assert details.count("<details><summary><h2>") == len(ORDER) - 1
+    with_notes = [escape(note) for note in run.warnings]
+    assert all(note in head for note in with_notes)
+
+
+def test_the_row_of_figures_has_no_hole(run, files, tmp_path):
+    point = bl.link(files / "a.csv", files / "b.csv", [bl.exact("dob")], point=True)
+    loss = bl.link(
+        files / "a.csv",
+        files / "b.csv",
+        ["gname", "dob"],
+        draws=50,
+        tune=30,
+        chains=2,
+        loss=bl.Loss(reject=0.1),
+    )
+    assert loss.summary()["review_records"]
+    for source, n in ((run, 6), (point, 3), (loss, 6)):
+        assert text_of(source, tmp_path).count("<dt>") == n
 
 
 def test_patterns_add_up(run, saved, tmp_path):
@@ -188,6 +239,9 @@ def test_minus_is_a_minus_and_nothing_has_no_sign(run, saved, tmp_path):
     assert signed(-1.26) == "−1.3"
     assert signed(0.04) == signed(-0.04) == signed(0.0) == "0.0"
     assert signed(-0.4, 0) == "0"
+    assert [minus(x) for x in ("-0.0", "-0", "-0.00", "-0.01", "-10", "1e-05")] == [
+        "0.0", "0", "0.00", "−0.01", "−10", "1e−05"
+    ]  # fmt: skip
     text = text_of(saved, tmp_path)
     words = Page(text.split('<section id="repeat">')[0] + "</main></body></html>").text
     said = words + " ".join(re.findall(r'aria-label="([^"]*)"', text))
@@ -244,7 +298,9 @@ def test_with_the_truth_it_says_how_well_it_went(run, saved, files, tmp_path):
 def test_a_point_estimate_has_a_report_without_probabilities(files, tmp_path):
     run = bl.link(files / "a.csv", files / "b.csv", [bl.exact("dob")], point=True)
     page = Page(text_of(run, tmp_path))
-    assert page.sections == ["fit", "fields", "patterns", "prior", "examples", "repeat"]
+    assert page.sections == [
+        "compared", "fit", "fields", "patterns", "prior", "examples", "repeat"
+    ]  # fmt: skip
     assert "point estimate: it says nothing about how sure" in page.text
 
 

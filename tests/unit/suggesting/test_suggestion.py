@@ -297,7 +297,7 @@ def test_two_ordinary_files_and_nothing_else(tmp_path):
     truth = write_messy_files(tmp_path)
     done = run_cli("link", tmp_path / "a.csv", tmp_path / "b.csv", "-o", tmp_path / "out")
     assert done.exit_code == 0, done.output
-    assert "Forename = first_name (name)" in done.output
+    assert "Compared: Forename = first_name, Surname = " in done.output
     with (tmp_path / "out/links.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["decision"] == "link"]
     links = {(row["id_a"], row["id_b"]) for row in rows}
