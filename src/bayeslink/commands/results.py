@@ -43,7 +43,7 @@ def compare(before: Path, after: Path, as_json: bool) -> None:
         from bayeslink.runs.opening import open_linkage
 
         progress("comparing the links")
-        runs = open_linkage(before), open_run(after)
+        runs = open_linkage(before), open_linkage(after)
         changed, same = changes(*runs), same_inputs(*runs)
     if not same:
         complain("bayeslink: the runs are of different files, or of files that changed in between.")
