@@ -78,7 +78,7 @@ LENGTHS = [
     "69 in",
     "1m75 ",
 ]
-METRES = [1.75, 1.75, 1.75, 1.75, 1.7526, 1.7526, 1.7526, 1.7526, 1.75]
+METRES = [*[1.75] * 5, *[1.7526] * 4, 1.75]
 
 
 def test_numbers_with_units_are_the_same_however_they_are_written():

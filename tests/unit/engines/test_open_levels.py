@@ -76,7 +76,7 @@ def sample_values(monkeypatch, n):
 
 def source(rows_a, rows_b, fields, block=(), threads=2):
     a, b = oracles.records(rows_a), oracles.records(rows_b, side="B")
-    return LocalPairs(a, b, fields, [bl.exact(k) for k in block], threads=threads)
+    return LocalPairs(a, b, fields, [bl.exact(k) for k in block], workers=threads)
 
 
 def by_loops(pairs, d, rows_a, rows_b):
@@ -427,9 +427,14 @@ def test_a_fit_with_an_open_field_is_as_good(people, street_open, monkeypatch):
 def test_the_plan_says_that_a_field_is_open(street_open):
     _, part = street_open
     weights = np.array(
-        [[0, -1.2, 0.9, 4.9, 5.3, 0], [0, -2.3, 0.8, 5.8, 6.5, 0], [0, -1.5, 0.9, 4.9, 7.3, 9.6],
-         [0, -1.6, 3.2, 0, 0, 0], [0, -2, 1, 2.5, 6, 0]]
-    )  # fmt: skip
+        [
+            [0, -1.2, 0.9, 4.9, 5.3, 0, 0],
+            [0, -2.3, 0.8, 5.8, 6.5, 0, 0],
+            [0, -1.5, 0.9, 4.9, 4.9, 7.3, 9.6],
+            [0, -1.6, 3.2, 0, 0, 0, 0],
+            [0, -2, 1, 2.5, 6, 0, 0],
+        ]
+    )
     assert part.plan(weights, 9.0).bounds == {"street": 2.5}
     listed = part.pairs_above(weights, 9.0)
     plan = part.last_plan
@@ -442,7 +447,7 @@ def test_the_plan_says_that_a_field_is_open(street_open):
 
 def test_too_long_a_list_is_refused_before_the_work(street_open, monkeypatch):
     _, part = street_open
-    weights = np.zeros((5, 6))
+    weights = np.zeros((5, 7))
     weights[:, 2:] = 3
     monkeypatch.setattr(open_levels, "MAX_SETTLED", 50_000)
     found = []
