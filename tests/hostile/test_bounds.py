@@ -39,7 +39,7 @@ def test_51_records_that_all_share_a_value_are_refused_before_the_search(monkeyp
     assert len(pairs.pairs_above(np.ones((len(fields), 3)), 0.0)) == 10**6
     monkeypatch.setattr(joining, "MAX_VISITED", 2e10)
     small = bl.link(people("a", 100, "x"), people("b", 100, "x"), compared, draws=20, tune=20)
-    assert small.n_links == 0
+    assert all(p < 0.7 for p in small.links["link_probability"].to_pylist())  # ½ by the truth
 
 
 def test_51_long_texts_are_refused_before_they_are_compared():

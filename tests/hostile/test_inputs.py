@@ -145,7 +145,8 @@ BAD_FILES = {
     "2-wrong-column": (
         X.replace("name", "nmae", 1),
         "'name'",
-        "mean 'nmae'",
+        "'nmae'",
+        "look alike",
         "'id', 'nmae', 'year'",
     ),
     "3-preamble": (f"Extract {SECRET}\n\n{X}", "line 3", "--skip-lines 2"),

@@ -39,7 +39,8 @@ def people_in_both(s: dict[str, Any]) -> str:
     """The sentence on the number of people in both files."""
     low, high = s["links_interval"]
     if not s["links_identified"]:
-        return f"People in both files: not known, from {low:,} to {high:,}."
+        clear = f"{s['links_pointed']:,.0f} links can be pointed to"
+        return f"People in both files: not known, from {low:,} to {high:,}. {clear}."
     return f"People in both files: {s['links_mean']:,.0f} (95 % interval {low:,} to {high:,})."
 
 

@@ -46,6 +46,8 @@ _GRAVE = (
     Kind("for a reason that the model does not know", "more pairs are alike than the model "
          "expects, such as families, or people who are in a file twice. Do not rely on the "
          "probabilities: judge a sample (bayeslink review)."),
+    Kind("they are hardly the same people"),
+    Kind("with_entities and people were not written"),
     Kind("the fit had not settled", "the model had not settled. Link again with a fixed --theta "
          "and compare the links."),
 )  # fmt: skip
@@ -76,6 +78,15 @@ _TO_DO = (
          "changed."),
     Kind("several solutions are about equally good"),
     Kind("have an equally good alternative"),
+    Kind(r"a solution with (\S+) people is nearly as good as the one with (\S+)\.", "two answers "
+         "are about as good: {0} and {1} people. Compare one more field."),
+    Kind("records are taken to be at most"),
+    Kind("hang together through pairs"),
+    Kind("yet a star keeps them apart"),
+    Kind("a copy of a copy is"),
+    Kind("it looks like a number of the person"),
+    Kind("day and month cannot be told apart"),
+    Kind("there is no column 'id'. "),
     Kind("tells hardly anyone apart", "one of the fields agrees in nearly all pairs, and tells "
          "hardly anyone apart: leave it out."),
     Kind("earlier links are in doubt"),
@@ -89,7 +100,9 @@ _TO_KNOW = (
     Kind("only these may link", "only the pairs that were given could be linked."),
     Kind("dates of field .* were read as"),
     Kind("comparisons were chosen from the files"),
-    Kind("the fields were chosen from the files"),
+    Kind("the fields were chosen from the file"),
+    Kind("follows from .*: they agree together"),
+    Kind("no record looks like another"),
     Kind("too many distinct values to compare them all"),
     Kind("look swapped in"),
 )  # fmt: skip

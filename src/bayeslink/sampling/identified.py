@@ -56,8 +56,8 @@ class Parts:
 
     @property
     def holds(self) -> bool:
-        """Whether the data say how many links there are."""
-        return self.counted <= MOST_COUNTED * (self.pointed + self.counted)
+        """Whether the data say how many links there are: that there are next to none, too."""
+        return self.counted <= max(1.0, MOST_COUNTED * (self.pointed + self.counted))
 
 
 @dataclass(frozen=True, slots=True)

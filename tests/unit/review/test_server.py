@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -211,8 +212,13 @@ def test_the_command_line_starts_without_the_server():
     assert out.stdout.strip() == "[]"
 
 
+def rerun_of(folder):
+    settings = SimpleNamespace(a="a.csv", b="b.csv")
+    return Rerun(SimpleNamespace(directory=folder, settings=settings, sources=("a.csv", "b.csv")))
+
+
 def test_a_path_with_stray_bytes_is_shown():
-    command = Rerun(Path(os.fsdecode(b"/nowhere/ru\xffn"))).state()["command"]
+    command = rerun_of(Path(os.fsdecode(b"/nowhere/ru\xffn"))).state()["command"]
     assert command.encode().isascii()
     assert "n-reviewed" in command
 
@@ -221,7 +227,7 @@ def test_a_run_reviewed_from_its_own_directory_is_linked_again_beside_it(tmp_pat
     (tmp_path / "run").mkdir()
     monkeypatch.chdir(tmp_path / "run")
     for folder in (".", "../run/../run/."):
-        command = Rerun(Path(folder)).state()["command"]
+        command = rerun_of(Path(folder)).state()["command"]
         output = tmp_path / "run" / command.split()[-1]
         assert output.resolve() == tmp_path / "run-reviewed"
 

@@ -15,7 +15,8 @@ JARGON = re.compile(
 )
 SUMMARY = {
     "n_a": 1200, "n_b": 900, "n_links": 300, "chains": 4, "links_mean": 310.4,
-    "links_interval": [300, 321], "links_identified": True, "expected_false_links": 1.04,
+    "links_interval": [300, 321], "links_identified": True, "links_pointed": 290.0,
+    "expected_false_links": 1.04,
     "review_records": 0,
 }  # fmt: skip
 GRAVE = "the number of records in both files is not identified: 120 links can be pointed to, and 3"

@@ -205,9 +205,7 @@ def test_a_file_named_by_text_and_by_path_is_one():
 
 def test_a_file_people_can_read():
     read = bl.ReadOptions(missing=["NA"]), bl.ReadOptions(missing=["999", "?"], encoding="cp1252")
-    field = bl.date(
-        "dob", cuts=(0, 30), format=("%d/%m/%Y", None), m_prior=np.array([1, 2, 3, 4, 5])
-    )
+    field = bl.date("dob", cuts=(0, 30), format=("%d/%m/%Y", None), m_prior=np.arange(1, 7))
     given = {"a": None, "b": "b.csv", "id": None, "block": ["sex", ("x", "y")], "fields": [field]}
     given |= {"prior": bl.Overlap(), "read": read, "point": False, "w0": None, "draws": 9}
     given |= {"tune": 0, "chains": 2, "loss": bl.Loss(reject=0.1), "seed": 1}
@@ -236,8 +234,9 @@ cuts = [0.0, 30.0]
 format = ["%d/%m/%Y", ""]
 swapped = true
 one_digit = true
+exchanged = true
 valid = ["0001-01-01", "2099-12-31"]
-m_prior = [1.0, 2.0, 3.0, 4.0, 5.0]
+m_prior = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 """
     )
 

@@ -260,7 +260,7 @@ def test_one_thread_or_two_write_the_same_files(paths, tmp_path):
         link(*flags, "--threads", n, "-o", tmp_path / str(n))
     one, two = (content(tmp_path / str(n)) for n in (1, 2))
     linked = {f"{n}.{end}" for n in LINKED for end in ("csv", "parquet")}
-    others = {"links.csv", "link.toml", "run.json", "model.json", "state.npz"}
+    others = {"links.csv", "link.toml", "run.json", "model.json", "state.npz", "reach.parquet"}
     assert {*one} == {f"{t}.parquet" for t in TABLES} | linked | others
     assert one == two
     link(*flags, "--threads", 2, "--seed", 2, "-o", tmp_path / "other")

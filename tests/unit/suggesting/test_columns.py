@@ -51,7 +51,7 @@ def test_on_takes_a_column_alone(files, tmp_path):
     bl.write_simulation(files, tmp_path / "f")
     words = ["link", tmp_path / "f/a.csv", tmp_path / "f/b.csv", "--on", "fname",
              "--on", "sex:exact", "--draws", 40, "--tune", 20, "--chains", 2,
-             "-o", tmp_path / "out"]  # fmt: skip
+             "-o", tmp_path / "out", "-v"]  # fmt: skip
     done = CliRunner().invoke(main, [*map(str, words)])
     assert done.exit_code == 0, done.output
     assert "fname (name)" in done.output
