@@ -75,6 +75,7 @@ _PUBLIC = {
     "dedupe": "linking.dedupe",
     "ClusterLoss": "linkage.clustering",
     "ClusterSizes": "linkage.partitions",
+    "profile": "suggesting.profiling",
     "suggest": "suggesting.suggestion",
     "open_run": "runs.opening",
     "relink": "linking.updating",
@@ -151,6 +152,7 @@ if TYPE_CHECKING:
     from bayeslink.sampling.sensitivity import sensitivity
     from bayeslink.simulation.duplicates import simulate_duplicates
     from bayeslink.simulation.files import simulate, write_simulation
+    from bayeslink.suggesting.profiling import profile
     from bayeslink.suggesting.suggestion import suggest
 
 

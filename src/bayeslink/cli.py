@@ -102,6 +102,7 @@ def _require_address_space() -> None:
 
 for command in (
     demo.demo,
+    init.profile,
     init.init,
     linking.link,
     deduping.dedupe,

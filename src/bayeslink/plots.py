@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayeslink.data.id_pairs import among
@@ -22,6 +23,18 @@ if TYPE_CHECKING:
     from bayeslink.runs.explanation import Explanation
     from bayeslink.sampling.posterior import Posterior
     from bayeslink.sampling.sensitivity import Sensitivity
+    from bayeslink.suggesting.profiling import FileProfiles
+
+
+def completeness(source: FileProfiles) -> Chart:
+    """How full each column is, and how many values it has: of what `bl.profile` gives."""
+    _require(source, "files", "bl.profile(a, b)")
+    return charts.completeness(
+        [
+            (Path(file.label).name, [(c.name, c.complete, c.distinct) for c in file.columns])
+            for file in source.files
+        ]
+    )
 
 
 def weights(source: Run | Posterior | Mode) -> Chart:
@@ -134,6 +147,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "blocks",
     "calibration",
+    "completeness",
     "links",
     "path",
     "probabilities",

@@ -33,6 +33,7 @@ run("simulate", "--n", 60, "--seed", 3, "-o", "files")
 run("demo", "--n", 60, "-o", "demo")
 run("comparisons")
 run("completion", "bash")
+run("profile", "files/a.csv", "files/b.csv", "-o", "profile.html")
 run("init", "files/a.csv", "files/b.csv")
 run("link", "--config", "link.toml", *few, "-o", "out")
 with duckdb.connect("two.duckdb") as db:

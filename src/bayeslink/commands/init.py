@@ -1,4 +1,4 @@
-"""`init`: a link.toml drafted from the files; `comparisons`: what it may say."""
+"""`profile`: what is in the files; `init`: a link.toml drafted from them; `comparisons`."""
 
 from __future__ import annotations
 
@@ -23,6 +23,48 @@ from bayeslink.settings import FOUND, LinkSettings
 
 if TYPE_CHECKING:
     from bayeslink.suggesting.suggestion import Suggestion
+
+
+@click.command()
+@click.argument("a", type=FILE_TEXT)
+@click.argument("b", type=FILE_TEXT, required=False)
+@reading
+@click.option("--values", is_flag=True, help="Show the most frequent values, not their shapes.")
+@click.option("-o", "--output", type=FILE, metavar="FILE", help="Write it as one HTML file.")
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@quiet
+@verbose
+@as_json_option
+def profile(
+    a: str,
+    b: str | None,
+    values: bool,
+    output: Path | None,
+    force: bool,
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """Say what is in the file A, or in A and B: what each column holds and how full it is."""
+    for place, side in ((a, "A"), (b, "B")):
+        if place is not None:
+            require_there(place, side)
+    with showing_progress() as progress:
+        from bayeslink.runs.link_toml import refuse_existing_file
+        from bayeslink.suggesting.profiling import profile as profile_of
+
+        settings = LinkSettings.of(**said({"a": a, "b": b or a, **flags}))
+        if output is not None:
+            refuse_existing_file(output, force=force)
+        progress("looking at the files" if b else "looking at the file")
+        found = profile_of(a, b, values=values, read=settings.read)
+        if output is not None:
+            found.save(output, force=force)
+    if as_json:
+        print_json({**({"output": str(output)} if output else {}), **found.as_dict()})
+    elif output is not None:
+        tell(click.format_filename(output))
+    else:
+        answer(str(found))
 
 
 @click.command()

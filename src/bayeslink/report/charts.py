@@ -128,6 +128,29 @@ def tally(
     )
 
 
+def completeness(files: Sequence[tuple[str, Sequence[tuple[str, float, int]]]]) -> Chart:
+    """Share of records with a value, by file and column, and how many values are different."""
+    groups = [
+        (
+            name,
+            [
+                Bar(
+                    column,
+                    0,
+                    100 * full,
+                    f"{n:,}",
+                    f"{name}, {column}: {100 * full:.0f} % filled, {n:,} different values",
+                )
+                for column, full, n in columns
+            ],
+        )
+        for name, columns in files
+    ]
+    alt = "; ".join(bar.tip for _, bars in groups for bar in bars)
+    axis = "% of the records with a value; at the right, different values"
+    return Chart("Completeness", alt, _bars(groups, axis=axis, least=0.0, high=100.0))
+
+
 def _log_length(n: float) -> float:
     """0 for none, 1 for one, 2 for ten, …"""
     return 1 + math.log10(n) if n >= 1 else 0.0
@@ -168,10 +191,16 @@ def _bars(
     axis: str = "",
     limit: tuple[float, str] | None = None,
     least: float = 0.0,
+    high: float = 0.0,
     log: bool = False,
     signs: tuple[str, str] = SIGNS,
 ) -> Callable[[int], tuple[float, list[str]]]:
-    ends = [-least, least, *(x for _, bars in groups for bar in bars for x in (bar.start, bar.end))]
+    ends = [
+        -least,
+        least,
+        high,
+        *(x for _, bars in groups for bar in bars for x in (bar.start, bar.end)),
+    ]
     if limit:
         ends.append(limit[0])
     low, high = min(ends), max(ends)

@@ -43,9 +43,9 @@ def report(
         title, body = page(material, truth=known, values=values)
     else:
         title, body = disclosed_page(material, Counts(disclosure), known)
-    made = _filled(title, body)
+    made = filled(title, body)
     target = Path(path)
-    _write(target, made, mode_within(run.directory or target.parent))
+    write_page(target, made, mode_within(run.directory or target.parent))
     return target
 
 
@@ -80,7 +80,8 @@ def page(material: Material, *, truth: pa.Table | None, values: bool) -> tuple[s
     )
 
 
-def _filled(title: str, body: str) -> str:
+def filled(title: str, body: str) -> str:
+    """A page that needs nothing else, of a title and the markup of its body."""
     style, script = asset("charts.css") + asset("page.css"), asset("page.js")
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
@@ -97,7 +98,7 @@ def _hash(text: str) -> str:
     return f"'sha256-{digest}'"
 
 
-def _write(target: Path, text: str, mode: int) -> None:
+def write_page(target: Path, text: str, mode: int) -> None:
     """Write the file whole or not at all."""
     try:
         with written_whole(target, mode=mode) as file:
