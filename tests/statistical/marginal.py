@@ -41,6 +41,11 @@ class ListedPairs:
         Value of the blocking key of each record, as numbers from 0.
     """
 
+    memory = None
+    one_file = closed = remote = False
+    workers = 1
+    copies = None
+
     def __init__(self, fields, pairs, key_a, key_b):
         self.fields, self.pairs = fields, pairs
         self.n_a, self.n_b, self.n_pairs = len(key_a), len(key_b), len(pairs)
@@ -59,6 +64,9 @@ class ListedPairs:
 
     def pairs_above(self, weights, threshold, *, in_files=False):
         return self.pairs.take(sum_weights(weights, self.pairs.levels) > threshold)
+
+    def join_sizes(self):
+        return np.zeros_like(self.level_counts().counts)
 
     def find(self, ids):
         row = {pair: i for i, pair in enumerate(zip(self.pairs.a, self.pairs.b, strict=True))}
