@@ -54,6 +54,8 @@ for out in ("out", "duck"):
     run("join", out, "--how", "outer", "-o", f"{out}.csv")
     run("population", out)
     run("review", out, "--plan")
+run("compare", "out", "duck")
+run("dedupe", "files/a.csv", *fields, *few, "-o", "people")
 
 command = [sys.executable, "-m", "bayeslink.cli"]
 with subprocess.Popen([*command, "review", "duck", "--no-browser"], stdout=subprocess.PIPE,

@@ -20,6 +20,7 @@ from bayeslink.cli import main
 from bayeslink.comparing import dictionaries
 from bayeslink.engines import local
 from bayeslink.linkage import penalized, posthoc
+from bayeslink.runs import theta_path
 
 ON = [
     "--on",
@@ -268,6 +269,7 @@ def test_40_an_interrupted_run_says_how_to_go_on_and_does(folder, tmp_path, inte
 
 def test_a_search_is_not_done_again(folder, tmp_path, interrupt, monkeypatch):
     """Its answer and its plan are as they were."""
+    monkeypatch.setattr(theta_path, "FEW_PAIRS", 0)  # saving searches and fits for the path
     monkeypatch.setattr(posthoc, "LISTED", 0)  # few enough pairs to be listed outright, else
     words = link_words(folder, tmp_path / "whole")
     assert CliRunner().invoke(main, [*map(str, words)]).exit_code == 0
@@ -285,6 +287,7 @@ def test_a_search_is_not_done_again(folder, tmp_path, interrupt, monkeypatch):
 
 
 def test_level_tables_and_the_fit_are_not_made_again(folder, tmp_path, interrupt, monkeypatch):
+    monkeypatch.setattr(theta_path, "FEW_PAIRS", 0)  # saving fits for the path
     assert (
         CliRunner().invoke(main, [*map(str, link_words(folder, tmp_path / "whole"))]).exit_code == 0
     )
