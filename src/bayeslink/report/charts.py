@@ -148,7 +148,7 @@ def completeness(files: Sequence[tuple[str, Sequence[tuple[str, float, int]]]]) 
     ]
     alt = "; ".join(bar.tip for _, bars in groups for bar in bars)
     axis = "% of the records with a value; at the right, different values"
-    return Chart("Completeness", alt, _bars(groups, axis=axis, least=0.0, high=100.0))
+    return Chart("Completeness", alt, _bars(groups, axis=axis, most=100.0))
 
 
 def _log_length(n: float) -> float:
@@ -191,14 +191,14 @@ def _bars(
     axis: str = "",
     limit: tuple[float, str] | None = None,
     least: float = 0.0,
-    high: float = 0.0,
+    most: float = 0.0,
     log: bool = False,
     signs: tuple[str, str] = SIGNS,
 ) -> Callable[[int], tuple[float, list[str]]]:
     ends = [
         -least,
         least,
-        high,
+        most,
         *(x for _, bars in groups for bar in bars for x in (bar.start, bar.end)),
     ]
     if limit:

@@ -121,9 +121,9 @@ class FileProfiles:
             c.holds,
             in_percent(c.complete),
             f"{c.distinct:,}",
-            by_chance(c.chance),
+            by_chance(c.chance) if c.distinct else "–",
             *([c.partner or "–"] if len(self.files) > 1 else []),
-            ", ".join(f"{what} {in_percent(share)}" for what, share in found),
+            ", ".join(f"{what} ({in_percent(share)})" for what, share in found),
         ]
 
     def as_dict(self) -> dict[str, Any]:
@@ -235,7 +235,7 @@ def _holds(p: Profile) -> str:
     if p.dates and p.dates.formats:
         forms = " or ".join(p.dates.formats[:2])
         return f"{'date of an event' if p.event else 'date'} ({forms})"
-    return p.kind + (", one for each record" if p.unique else "")
+    return p.kind + (", one for each record" if p.unique and p.chance < 1 else "")
 
 
 def _frequent(texts: Iterator[str]) -> Frequent:

@@ -108,7 +108,15 @@ def test_the_command(files, tmp_path, monkeypatch):
 
 def test_files_as_people_have_them(tmp_path):
     pq.write_table(pa.table({"only": pa.nulls(3, pa.string()), "n": [1, 2, 3]}), tmp_path / "x.pq")
-    only, n = bl.profile(tmp_path / "x.pq").files[0].columns
+    profiles = bl.profile(tmp_path / "x.pq")
+    only, n = profiles.files[0].columns
     assert (only.holds, only.complete, only.distinct) == ("empty", 0, 0)
     assert n.complete == 1
-    assert bl.plots.completeness(bl.profile(tmp_path / "x.pq")).alt.startswith("x.pq, only: 0 %")
+    assert profiles.cells(0, only)[2:5] == ["0 %", "0", "–"]  # nothing to be alike in
+    assert profiles.cells(0, n)[5] == "9 (100 %)"
+    assert bl.plots.completeness(profiles).alt.startswith("x.pq, only: 0 %")
+
+
+def test_one_record_is_no_id_column():
+    (column,) = bl.profile(pa.table({"x": ["a"]})).files[0].columns
+    assert column.holds == "constant"
