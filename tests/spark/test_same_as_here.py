@@ -93,8 +93,10 @@ def test_one_file_with_itself_is_compared_as_here(spark, everything_sent, monkey
     assert len(x) > 50
     for part in ("a", "b", "levels"):
         assert getattr(x, part).tobytes() == getattr(y, part).tobytes()
-    luck = np.random.default_rng(1).random((50, 3))
-    for found, other in zip(here.draw_pairs(0, 4, luck), there.draw_pairs(0, 4, luck), strict=True):
+    uniforms = np.random.default_rng(1).random((50, 3))
+    for found, other in zip(
+        here.draw_pairs(0, 4, uniforms), there.draw_pairs(0, 4, uniforms), strict=True
+    ):
         assert found.tobytes() == other.tobytes()
 
 

@@ -46,40 +46,40 @@ class Joins:
                 out[j, level] = total[-1] if len(total) else 0
         return out
 
-    def draw(self, field: int, level: int, luck: Floats) -> tuple[Rows, Rows]:
-        """A pair for each row of `luck`; −1, −1 where it is not in scope."""
+    def draw(self, field: int, level: int, uniforms: Floats) -> tuple[Rows, Rows]:
+        """A pair for each row of `uniforms`; −1, −1 where it is not in scope."""
         if field < 0:
-            return self._draw_any(luck)
+            return self._draw_any(uniforms)
         from bayeslink.kernels.pair_counts import value_passing
 
         total = self._total(field)[level]
-        target = (luck[:, 0] * total[-1]).astype(np.int64)
+        target = (uniforms[:, 0] * total[-1]).astype(np.int64)
         x = np.searchsorted(total, target, side="right")
         y = value_passing(x, target - np.append(0, total)[x], level, *self._table(field))
         (records_a, start_a), (records_b, start_b) = self._records(field)
         n_a, n_b = start_a[x + 1] - start_a[x], start_b[y + 1] - start_b[y]
-        a, b = self._places(n_a, n_b, luck, x == y)
+        a, b = self._places(n_a, n_b, uniforms, x == y)
         rows = self._in_order(records_a[start_a[x] + a], records_b[start_b[y] + b])
         inside = self._block_of[0][rows[0]] == self._block_of[1][rows[1]]
         inside &= self._block_of[0][rows[0]] >= 0
         return np.where(inside, rows[0], -1), np.where(inside, rows[1], -1)
 
-    def _places(self, n_a: Ints, n_b: Ints, luck: Floats, together: Any) -> tuple[Ints, Ints]:
+    def _places(self, n_a: Ints, n_b: Ints, uniforms: Floats, together: Any) -> tuple[Ints, Ints]:
         """A place among n_a and one among n_b; in one file another one, where both are together."""
         skips = together & self._tables.one_file
-        a = (luck[:, 1] * n_a).astype(np.int64)
-        b = (luck[:, 2] * (n_b - skips)).astype(np.int64)
+        a = (uniforms[:, 1] * n_a).astype(np.int64)
+        b = (uniforms[:, 2] * (n_b - skips)).astype(np.int64)
         return a, b + (skips & (b >= a))
 
     def _in_order(self, a: Rows, b: Rows) -> tuple[Rows, Rows]:
         return (np.minimum(a, b), np.maximum(a, b)) if self._tables.one_file else (a, b)
 
-    def _draw_any(self, luck: Floats) -> tuple[Rows, Rows]:
+    def _draw_any(self, uniforms: Floats) -> tuple[Rows, Rows]:
         t, one_file = self._tables, self._tables.one_file
         sizes_a, sizes_b = t.scope.sizes_a, t.scope.sizes_b
         total = np.cumsum(sizes_a * (sizes_a - 1) // 2 if one_file else sizes_a * sizes_b)
-        block = np.searchsorted(total, (luck[:, 0] * total[-1]).astype(np.int64), side="right")
-        a, b = self._places(sizes_a[block], sizes_b[block], luck, True)
+        block = np.searchsorted(total, (uniforms[:, 0] * total[-1]).astype(np.int64), side="right")
+        a, b = self._places(sizes_a[block], sizes_b[block], uniforms, True)
         by_block = self._by_block
         return self._in_order(by_block[0][t.start_a[block] + a], by_block[1][t.start_b[block] + b])
 

@@ -187,7 +187,7 @@ class ListedPairs(Held):
         return counts
 
     def draw_pairs(
-        self, field: int, level: int, luck: Floats
+        self, field: int, level: int, uniforms: Floats
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         if (field, level) not in self._drawn_from:
             at = self._by_key
@@ -195,7 +195,7 @@ class ListedPairs(Held):
                 at = at[self._pairs.levels[at, field] == level]
             self._drawn_from[field, level] = at
         order = self._drawn_from[field, level]
-        at = order[(luck[:, 0] * len(order)).astype(np.int64)]
+        at = order[(uniforms[:, 0] * len(order)).astype(np.int64)]
         return self._pairs.a[at], self._pairs.b[at]
 
     @cached_property

@@ -195,9 +195,9 @@ class LocalPairs(HeldHere):
         return self._joins.sizes(self.level_counts().counts.shape[1])
 
     def draw_pairs(
-        self, field: int, level: int, luck: Floats
+        self, field: int, level: int, uniforms: Floats
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        return self._joins.draw(field, level, luck)
+        return self._joins.draw(field, level, uniforms)
 
     def find(self, ids: Any) -> Pairs:
         a, b = rows_named(

@@ -56,7 +56,7 @@ class ChosenPairs(ListedPairs):
         return np.zeros_like(self._counts.counts)
 
     def draw_pairs(
-        self, field: int, level: int, luck: Floats
+        self, field: int, level: int, uniforms: Floats
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         raise SettingsError(
             "only the pairs that were given may link. Sample with restricted=True, as link does."

@@ -147,8 +147,8 @@ class SavedPairs(HeldHere):
     def join_sizes(self) -> Ints:
         return self._files.join_sizes()
 
-    def draw_pairs(self, field: int, level: int, luck: Floats) -> tuple[Rows, Rows]:
-        return self._files.draw_pairs(field, level, luck)
+    def draw_pairs(self, field: int, level: int, uniforms: Floats) -> tuple[Rows, Rows]:
+        return self._files.draw_pairs(field, level, uniforms)
 
     def cells(self, side: int, rows: Sequence[int]) -> list[dict[str, str | None]]:
         if self.remote:

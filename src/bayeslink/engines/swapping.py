@@ -268,13 +268,13 @@ class SwappedNames(HeldHere):
             sizes[self._first, self._level : self._level + 2] = [len(r) for r in self._ranked]
         return sizes
 
-    def draw_pairs(self, field: int, level: int, luck: Floats) -> tuple[Rows, Rows]:
+    def draw_pairs(self, field: int, level: int, uniforms: Floats) -> tuple[Rows, Rows]:
         if field == self._first and 0 <= level - self._level < 2:
             order = self._ranked[level - self._level]
-            at = order[(luck[:, 0] * len(order)).astype(np.int64)]
+            at = order[(uniforms[:, 0] * len(order)).astype(np.int64)]
             return self.exceptions.a[at], self.exceptions.b[at]
         below = level - 2 * (field == self._first and level > self._level)
-        a, b = self.inner.draw_pairs(field, below, luck)
+        a, b = self.inner.draw_pairs(field, below, uniforms)
         if field in (self._first, self._second):  # exceptions are not at this level
             out = self._swaps.of_pairs(np.maximum(a, 0), np.maximum(b, 0)) > 0
             a, b = np.where(out, -1, a), np.where(out, -1, b)

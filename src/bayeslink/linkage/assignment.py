@@ -197,9 +197,9 @@ def _choose_by_key(
     mixed = mix64(keys[0][a] + keys[1][b])
     size = int(np.bincount(component).max())
     bits = max(12, 44 - 2 * math.ceil(math.log2(size + 1)))
-    luck = (mixed >> np.uint64(64 - bits)).astype(np.float64) + 1
+    tie_break = (mixed >> np.uint64(64 - bits)).astype(np.float64) + 1
     needed = (prices[0][a] > _TIGHT).astype(float) + (prices[1][b] > _TIGHT)
-    second = _graph(a, b, luck + needed * 2.0**bits * (size + 1), n_a)
+    second = _graph(a, b, tie_break + needed * 2.0**bits * (size + 1), n_a)
     again_a, again_b = np.full(n_a, -1, np.int32), np.full(n_b, -1, np.int32)
     _solve(second, again_a, again_b, np.zeros(n_a), np.zeros(n_b))
     match_a[a] = again_a[a]

@@ -323,8 +323,8 @@ def _lengthen(pairs: _Candidates, spare: Floats, allowed: Ints, beyond: Ints) ->
     if pairs.keys is not None:
         starts = pairs.a[[added[0] for added, _ in paths]]
         ends = pairs.b[[added[-1] for added, _ in paths]]
-        luck = mix64(pairs.keys[0][starts] + pairs.keys[1][ends])
-        paths = [paths[i] for i in np.argsort(luck)]
+        tie_break = mix64(pairs.keys[0][starts] + pairs.keys[1][ends])
+        paths = [paths[i] for i in np.argsort(tie_break)]
     cost = [spare[dropped].sum() - spare[added].sum() for added, dropped in paths]
     affordable = int((np.cumsum(cost) <= spare[allowed].sum()).sum())
     links = set(allowed.tolist())

@@ -204,12 +204,12 @@ class PairSource(Protocol):
         """[field, level]: pairs that `draw_pairs` draws from; 0 where it cannot draw."""
 
     def draw_pairs(
-        self, field: int, level: int, luck: Floats
+        self, field: int, level: int, uniforms: Floats
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Pairs drawn uniformly among those at a level of a field; of field −1: all in scope.
 
-        `luck` holds three uniform numbers for each pair. The same numbers give the same records,
-        whatever the order of rows. Where a pair drawn is not in scope, its rows are −1:
+        `uniforms` holds three numbers in [0, 1) for each pair. The same numbers give the same
+        records, whatever the order of rows. Where a pair drawn is not in scope, its rows are −1:
         `join_sizes` counts such pairs too.
         """
 

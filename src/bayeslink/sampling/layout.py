@@ -65,7 +65,7 @@ class Layout:
         pattern, of_known, of_low = np.split(
             number, np.cumsum([len(candidates), len(blocks.known)])
         )
-        low_order = _by_pattern(of_low, _luck(blocks, low))
+        low_order = _by_pattern(of_low, _random_order(blocks, low))
         low_counts = np.bincount(of_low, minlength=len(patterns) + 1)
         row, column, rank = _oriented(blocks)
         size = blocks.n_pairs_in_block[blocks.block]
@@ -125,15 +125,15 @@ class Layout:
         )
 
 
-def _by_pattern(pattern: Ints, luck: NDArray[np.uint64]) -> Ints:
-    """np.lexsort((luck, pattern)), in half of its time."""
-    order = np.argsort(luck)
+def _by_pattern(pattern: Ints, keys: NDArray[np.uint64]) -> Ints:
+    """np.lexsort((keys, pattern)), in half of its time."""
+    order = np.argsort(keys)
     if pattern.max(initial=0) < 1 << 16:
         pattern = pattern.astype(np.uint16)  # sorted by counting
     return order[np.argsort(pattern[order], kind="stable")]
 
 
-def _luck(blocks: Blocks, pairs: Pairs) -> NDArray[np.uint64]:
+def _random_order(blocks: Blocks, pairs: Pairs) -> NDArray[np.uint64]:
     """A number for each pair, free of row order and of which file is A."""
     keys_a, keys_b = blocks.pairs.tie_keys
     return mix64(keys_a[pairs.a] + keys_b[pairs.b])

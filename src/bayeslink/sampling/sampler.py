@@ -126,5 +126,5 @@ def _start(blocks: Blocks, layout: Layout, chain: int, seed: int) -> NDArray[np.
         return np.isin(blocks.candidates.numbered(n_b)[edges], blocks.start.numbered(n_b))
     a, b = blocks.candidates.a[edges], blocks.candidates.b[edges]
     key = mix64(mix64(np.array([seed], np.uint64)) + np.uint64(chain))
-    luck = mix64(np.arange(len(edges), dtype=np.uint64) + key)
-    return greedy_matching(np.argsort(luck), a, b, blocks.pairs.n_a, blocks.pairs.n_b)
+    tie_break = mix64(np.arange(len(edges), dtype=np.uint64) + key)
+    return greedy_matching(np.argsort(tie_break), a, b, blocks.pairs.n_a, blocks.pairs.n_b)

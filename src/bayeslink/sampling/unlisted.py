@@ -111,13 +111,13 @@ class FarPairs:
     def _propose(self, rngs: Sequence[np.random.Generator], n: int) -> tuple[Pairs, Floats]:
         """n from each of the generators."""
         numbers = [(rng.random(n), rng.random((n, 3))) for rng in rngs]
-        choice, luck = (np.concatenate(parts) for parts in zip(*numbers, strict=True))
+        choice, uniforms = (np.concatenate(parts) for parts in zip(*numbers, strict=True))
         which = np.searchsorted(np.cumsum(self.shares)[:-1], choice, side="right")
         a, b = np.zeros((2, len(which)), np.int32)
         for k in np.unique(which):
             at = np.flatnonzero(which == k)
             field, level, _ = self.joins[k]
-            a[at], b[at] = self.pairs.draw_pairs(field, level, luck[at])
+            a[at], b[at] = self.pairs.draw_pairs(field, level, uniforms[at])
         out = a < 0  # drawn outside the scope: as good as no proposal
         a[out], b[out] = a[~out][0] if (~out).any() else 0, b[~out][0] if (~out).any() else 0
         levels = self.pairs.levels_of(a, b)
@@ -130,8 +130,8 @@ class FarPairs:
             q += share / size * (1.0 if field == ANY else levels[:, field] == level)
         return q
 
-    def _draw(self, field: int, level: int, luck: Floats) -> Pairs:
-        a, b = self.pairs.draw_pairs(field, level, luck)
+    def _draw(self, field: int, level: int, uniforms: Floats) -> Pairs:
+        a, b = self.pairs.draw_pairs(field, level, uniforms)
         a, b = a[a >= 0], b[a >= 0]
         return Pairs(a, b, self.pairs.levels_of(a, b))
 

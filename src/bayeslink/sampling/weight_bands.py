@@ -170,8 +170,8 @@ def _some_pairs(pairs: PairSource, open_: _Open) -> NDArray[np.uint8]:
     """Comparison vectors of all pairs, or of some drawn at random."""
     if open_.listed_to == -math.inf:
         return open_.listed.levels
-    luck = np.random.default_rng(1).random((_DRAWN, 3))
-    a, b = pairs.draw_pairs(-1, 0, luck)
+    uniforms = np.random.default_rng(1).random((_DRAWN, 3))
+    a, b = pairs.draw_pairs(-1, 0, uniforms)
     inside = np.flatnonzero(a >= 0)
     return pairs.levels_of(a[inside], b[inside])
 

@@ -205,11 +205,11 @@ def test_the_order_of_rows_changes_nothing():
     order = np.random.default_rng(2).permutation(80)
     fields = [bl.levenshtein("name"), bl.exact("code")]
     one, two = (bl.compare(t, fields=fields, block=["zone"]) for t in (rows, rows.take(order)))
-    luck = np.random.default_rng(3).random((200, 3))
+    uniforms = np.random.default_rng(3).random((200, 3))
     for field, level in ((-1, 0), (0, 2), (0, 4), (1, 2)):
         drawn = []
         for source in (one, two):
-            a, b = source.draw_pairs(field, level, luck)
+            a, b = source.draw_pairs(field, level, uniforms)
             assert ((a < b) | (a < 0)).all()
             ids = [source.ids(0, np.maximum(x, 0)).to_pylist() for x in (a, b)]
             drawn.append([{x, y} if i >= 0 else None for x, y, i in zip(*ids, a, strict=True)])
