@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayeslink.data.id_pairs import among
 from bayeslink.errors import SettingsError
 from bayeslink.linkage.priors import Penalty
-from bayeslink.pairs.pair_tables import pair_table
+from bayeslink.pairs.pair_tables import for_caller, pair_table
 from bayeslink.report import charts, curves, examples
 from bayeslink.report.notebook import weight_chart
+from bayeslink.report.patterns import chart as pattern_chart
 from bayeslink.report.svg import Chart
 from bayeslink.runs.pair_files import pairs_of
 from bayeslink.runs.run import Run
 from bayeslink.runs.theta_path import ThetaPath
+from bayeslink.runs.thresholds import by_threshold
+from bayeslink.runs.unlinkable import copy_weights
 from bayeslink.sampling.sensitivity import sensitivity as under_priors
 
 if TYPE_CHECKING:
@@ -59,6 +63,37 @@ def blocks(source: Run | Blocks | Posterior) -> Chart:
     held = _holding(_posterior(source) if isinstance(source, Run) else source, "n_pairs_in_block")
     rows = charts.block_sizes(held.n_pairs_in_block)
     return charts.tally("Post-hoc blocks by size", rows, "blocks")
+
+
+def thresholds(run: Run) -> Chart:
+    """Expected precision and recall of the pairs at or above each link probability.
+
+    Recall is of all links expected, those among pairs that are listed nowhere included. From the
+    run's own probabilities: as right as these are. `.table` has the numbers.
+    """
+    _require_run(run, "summary")
+    pairs = _posterior(run) and run.as_table("pairs")
+    return _in_kind(curves.thresholds(by_threshold(pairs["link_probability"], run.summary())), run)
+
+
+def unlinkable(run: Run) -> Chart:
+    """Share of records that could not reach a weight even with an exact copy in the other file.
+
+    They lack values, or say only what many records say. Records that have no partner do not count
+    as such. The inputs are read again. `.table` has the numbers.
+    """
+    _require_run(run, "pairs")
+    return _in_kind(curves.unlinkable(copy_weights(run)), run)
+
+
+def patterns(run: Run) -> Chart:
+    """Weight of the 20 patterns of agreement that most links are expected to have.
+
+    `.table` has all patterns: in words, their weight in bits, pairs, expected links, links, the ids
+    of a pair to look at with `run.explain`, and levels.
+    """
+    _require_run(run, "pairs")
+    return _in_kind(pattern_chart(run.pairs.fields, run.candidates(), run.table), run)
 
 
 def trace(source: Run | Posterior, name: str = "links") -> Chart:
@@ -111,6 +146,15 @@ def waterfall(explanation: Explanation) -> Chart:
     return examples.waterfall(explanation)
 
 
+def _require_run(source: Any, name: str) -> None:
+    _require(source if isinstance(source, Run) else None, name, "a run")
+
+
+def _in_kind(chart: Chart, run: Run) -> Chart:
+    """The chart with its table in the kind that the files came as."""
+    return replace(chart, table=for_caller(run.pairs, chart.table))
+
+
 def _posterior(source: Any) -> Any:
     """The posterior of a run, or one itself."""
     if not isinstance(source, Run):
@@ -150,9 +194,12 @@ __all__ = [
     "completeness",
     "links",
     "path",
+    "patterns",
     "probabilities",
     "sensitivity",
+    "thresholds",
     "trace",
+    "unlinkable",
     "waterfall",
     "weights",
 ]

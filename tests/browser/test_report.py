@@ -162,6 +162,18 @@ def test_words_of_tables_are_whole_and_examples_line_up(browser, made):
     assert len({tuple(edge) for edge in edges}) == 6  # columns, the same in every example
 
 
+def test_a_pattern_opens_to_a_pair_and_none_is_printed(browser, made):
+    page = Visit(browser, made, viewport={"width": 400, "height": 900}).page
+    page.evaluate("document.querySelectorAll('.pattern').forEach((e) => { e.open = false; })")
+    first = page.locator("#patterns .pattern").first
+    assert not first.locator(".example").is_visible()
+    first.locator("summary").click()
+    assert first.locator("table").is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    page.emulate_media(media="print")
+    assert not page.locator(".viewer").is_visible()
+
+
 def test_menus_and_tables_answer(browser, made):
     visit = Visit(browser, made)
     page = visit.page
@@ -173,7 +185,7 @@ def test_menus_and_tables_answer(browser, made):
 
     page.select_option("select[data-group=example]", "no link")
     keys = page.eval_on_selector_all(
-        ".example", "all => all.filter((e) => e.offsetHeight).map((e) => e.dataset.key)"
+        "#examples .example", "all => all.filter((e) => e.offsetHeight).map((e) => e.dataset.key)"
     )
     assert set(keys) == {"no link"}
 
@@ -248,8 +260,8 @@ def test_on_paper_headings_stay_with_what_follows(browser, made):
     )
     assert rules == ["avoid"]
     heights = page.eval_on_selector_all(
-        ".example", "all => all.map((e) => e.getBoundingClientRect().height)"
+        "#examples .example", "all => all.map((e) => e.getBoundingClientRect().height)"
     )
     assert max(heights) < 960 / 3
-    head = page.locator(".example thead").first.bounding_box()
+    head = page.locator("#examples .example thead").first.bounding_box()
     assert head["width"] > 200  # a table still

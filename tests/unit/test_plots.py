@@ -33,6 +33,32 @@ def test_every_picture_but_that_of_one_pair_takes_a_run(run, files):
         plots.waterfall(run)
 
 
+def test_new_pictures_are_of_an_opened_run_too_and_have_a_table(run, files, tmp_path):
+    run.save(tmp_path / "out", keep_inputs=True)
+    opened = bl.open_run(tmp_path / "out")
+    for picture in (plots.thresholds, plots.unlinkable, plots.patterns):
+        drawn = picture(run)
+        assert drawn.svg() == picture(opened).svg()
+        assert drawn.table.equals(picture(opened).table)
+        drawn.save(tmp_path / "picture.svg")
+        assert "<svg" in (tmp_path / "picture.svg").read_text("utf-8")
+
+
+def test_patterns_add_up_and_name_a_pair_that_has_them(run):
+    table = plots.patterns(run).table.to_pylist()
+    pairs = run.as_table("pairs")
+    assert sum(row["pairs"] for row in table) == len(pairs)
+    assert sum(row["links"] for row in table) == run.n_links
+    expected = sum(pairs["link_probability"].to_pylist())
+    assert sum(row["expected_links"] for row in table) == pytest.approx(expected)
+    for row in table[:5]:
+        told = run.explain(row["id_a"], row["id_b"])
+        assert told.bits == pytest.approx(row["match_weight"])
+        found = run.pairs.find([(row["id_a"], row["id_b"])]).levels[0].tolist()
+        assert found == [row[f"gamma_{f.name}"] for f in run.pairs.fields]
+        assert row["id_a"] not in plots.patterns(run).svg()
+
+
 def test_completion_finds_the_pictures_alone():
     assert dir(bl.plots) == sorted(plots.__all__)
 
@@ -42,7 +68,7 @@ def test_what_a_picture_cannot_be_of_is_told(picture, run, files):
     more = (files.truth,) if picture == "calibration" else ()
     with pytest.raises(SettingsError, match="It takes"):
         getattr(plots, picture)(files.truth, *more)
-    if picture in ("path", "sensitivity", "waterfall"):
+    if picture in ("path", "patterns", "sensitivity", "thresholds", "unlinkable", "waterfall"):
         with pytest.raises(SettingsError, match="It takes"):
             getattr(plots, picture)(run.posterior)
 
@@ -55,7 +81,11 @@ def test_draws_that_are_not_there_are_named(run, files):
     with pytest.raises(SettingsError, match="log_posterior"):
         plots.trace(run, "link")
     point = bl.link(files.a, files.b, FIELDS, point=True)
-    for picture in (plots.links, plots.probabilities, plots.blocks, plots.trace):
+    for picture in (
+        plots.links, plots.probabilities, plots.blocks, plots.trace, plots.thresholds,
+    ):  # fmt: skip
         with pytest.raises(SettingsError, match="point=True"):
             picture(point)
     assert plots.weights(point).svg()
+    assert plots.unlinkable(point).svg()
+    assert sum(row["links"] for row in plots.patterns(point).table.to_pylist()) == point.n_links

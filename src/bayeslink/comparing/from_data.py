@@ -231,6 +231,25 @@ def with_bands(field: Field, a: Codes, b: Codes) -> Field:
     return relabelled(field, labels, len(bands), bands=tuple(bands))
 
 
+def level_with_copy(field: Field, a: Codes, b: Codes) -> list[NDArray[np.uint8]]:
+    """Level of each record, of A and of B, against a copy of itself in the other file.
+
+    Agreement, on a value that at least one record of the other file then has; 0 where missing.
+    """
+    present = a.counts[:-1].sum() + b.counts[:-1].sum()
+    top, found = field.n_levels - len(field.bands), []
+    for own, other in ((a, b), (b, a)):
+        in_other = dict(zip(other.values, other.counts[:-1].tolist(), strict=True))
+        copies = np.array([max(1, in_other.get(v, 0)) for v in own.values], np.int64)
+        share = (own.counts[:-1] + copies) / max(1, present)
+        levels = np.full(len(own.values) + 1, top, np.uint8)
+        for band in field.bands:
+            levels[:-1] += share <= band
+        levels[-1] = 0
+        found.append(levels[own.codes])
+    return found
+
+
 # --- levels that are worth having -----------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from bayeslink.number_format import minus
@@ -28,6 +29,7 @@ from bayeslink.report.svg import (
     tick_label,
     ticks,
 )
+from bayeslink.runs.unlinkable import CopyWeights
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +222,70 @@ def path(thetas: Floats, up: Floats, down: Floats, chosen: float | None = None) 
         return f.height, f.marks
 
     return Chart("Links over θ", alt, draw)
+
+
+def thresholds(table: pa.Table) -> Chart:
+    """Expected precision (full) and recall (dashed) of the pairs at or above each threshold."""
+    at, pairs, _, precision, recall = (column.to_numpy() for column in table.columns)
+    middle = int(np.argmin(np.abs(at - 0.5)))
+    least = float(np.nanmin([0.9, *precision, *recall]))
+    bottom = math.floor(10 * least) / 10  # else both lie on the upper edge
+    said = [
+        f"from {t:.3g} up {n:,} pairs, expected precision {_share(p)}, recall {_share(r)}"
+        for t, n, p, r in zip(at, pairs, precision, recall, strict=True)
+    ]
+
+    def draw(width: int) -> tuple[float, list[str]]:
+        titles = ("threshold of link probability", "expected share")
+        f = _frame(width, (0.0, 1.0), (bottom, 1.0), titles)
+        for values, cls in ((recall, "other"), (precision, "curve")):
+            points = [(f.x(t), f.y(v)) for t, v in zip(at, values, strict=True) if v == v]
+            f.marks.append(polyline(points, cls))
+        half = (f.x(1) - f.x(0)) / max(1, len(at)) / 2
+        for t, words in zip(at, said, strict=True):
+            target = rect(f.x(t) - half, 26, 2 * half, f.y(bottom) - 26, "target")
+            f.marks.append(hover(words, target))
+        f.marks.append(legend(width - 14, [("curve", "precision"), ("other", "recall")]))
+        return f.height, f.marks
+
+    ends = "; ".join(said[i] for i in sorted({0, middle, len(said) - 1}))
+    return Chart("Expected precision and recall by threshold", ends, draw, table)
+
+
+def _share(value: float) -> str:
+    return "not defined" if math.isnan(value) else f"{value:.3f}"
+
+
+def unlinkable(weights: CopyWeights) -> Chart:
+    """Share of the records of A (full) and of B (dashed) that cannot reach each weight."""
+    table, needed = weights.table(), weights.needed
+    bits, *shares = (table[name].to_numpy() for name in ("weight", "share_a", "share_b"))
+    x_of, (a, b) = bits.astype(np.float64), weights.shares_below(needed)
+    alt = (
+        f"A link costs {minus(f'{needed:.1f}')} bits: {100 * a:.1f} % of the records of A and "
+        f"{100 * b:.1f} % of those of B stay below it even with an exact copy"
+    )
+
+    def draw(width: int) -> tuple[float, list[str]]:
+        most = max(0.05, *(float(share.max()) for share in shares))
+        titles = ("match weight with an exact copy, bits", "share of records below")
+        f = _frame(width, (float(x_of[0]), float(x_of[-1])), (0.0, most), titles)
+        for share, cls in zip(shares, ("curve", "other"), strict=True):
+            points = zip(map(f.x, x_of), map(f.y, share), strict=True)
+            f.marks.append(polyline(list(points), cls))
+        half = (f.x(1) - f.x(0)) / 2
+        for b, *both in zip(x_of, *shares, strict=True):
+            of_a, of_b = (
+                f"{100 * share:.1f} % of {s}" for share, s in zip(both, "AB", strict=True)
+            )
+            target = rect(f.x(b) - half, 26, 2 * half, f.y(0) - 26, "target")
+            f.marks.append(hover(minus(f"below {b:.0f} bits: {of_a}, {of_b}"), target))
+        f.marks.append(line(f.x(needed), 26, f.x(needed), f.y(0), "limit"))
+        keys = [("curve", "A"), ("other", "B"), ("limit", "what a link costs")]
+        f.marks.append(legend(width - 14, keys))
+        return f.height, f.marks
+
+    return Chart("Records that say too little", alt, draw, table)
 
 
 @dataclass(frozen=True, slots=True)

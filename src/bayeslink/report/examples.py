@@ -32,11 +32,10 @@ def examples(material: Material, *, values: bool) -> str:
     chosen = _chosen(material)
     if not chosen:
         return folded("examples", title, paragraph("There are no candidate pairs."))
-    cells, remark = _values(material, chosen, values)
-    normalise = {f["name"]: f["normalise"] for f in material.summary["fields"]}
+    cells, remark = values_of(material, chosen, values)
     shown = [
-        _example(e if values else _nameless(e), normalise)
-        for e in (_explained(material, *one) for one in zip(chosen, cells, strict=True))
+        example(explained(material, row, own), material, values=values, group="example")
+        for row, own in zip(chosen, cells, strict=True)
     ]
     kinds = {"all": "all pairs", "link": "links", "review": "to review", "no link": "no links"}
     return folded(
@@ -77,9 +76,10 @@ def _chosen(material: Material) -> list[dict[str, Any]]:
     return pairs.take(np.sort(np.array(taken, np.int64))).to_pylist()
 
 
-def _values(
+def values_of(
     material: Material, chosen: Sequence[dict[str, Any]], wanted: bool
 ) -> tuple[Sequence[Cells | None], str]:
+    """What the records of these pairs hold, or why that is not shown."""
     none = [None] * len(chosen)
     if not wanted:
         return none, "The records' values and ids are left out, as asked."
@@ -88,7 +88,8 @@ def _values(
     return material.values([(row["id_a"], row["id_b"]) for row in chosen]), ""
 
 
-def _explained(material: Material, row: dict[str, Any], cells: Cells | None) -> Explanation:
+def explained(material: Material, row: dict[str, Any], cells: Cells | None) -> Explanation:
+    """Why the pair of a row of pairs.parquet, or of links.parquet, is linked or not."""
     s = material.summary
     w0 = s.get("w0") if s.get("restricted") else None
     return explain_pair(
@@ -119,14 +120,19 @@ def waterfall(e: Explanation) -> Chart:
     )
 
 
-def _example(e: Explanation, normalise: Mapping[str, Sequence[str]]) -> str:
+def example(
+    explanation: Explanation, material: Material, *, values: bool, group: str | None = None
+) -> str:
+    """One pair, in a group that a menu filters; without ids, too, where values are left out."""
+    e = explanation if values else _nameless(explanation)
+    normalise = {f["name"]: f["normalise"] for f in material.summary["fields"]}
     probability = "" if e.probability is None else f", probability {_shown(e.probability)}"
-    values = any(x.values for x in e.evidence)
+    valued = any(x.values for x in e.evidence)
     content = (
         tag("h3", f"{_id(e.id_a)} and {_id(e.id_b)}: {e.decision}{escape(probability)}")
         + table(
-            ["Field", *(["A", "B"] if values else []), "Agreement", "Bits", "added up"],
-            _steps(e, values, normalise),
+            ["Field", *(["A", "B"] if valued else []), "Agreement", "Bits", "added up"],
+            _steps(e, valued, normalise),
             name="waterfall",
         )
         + "".join(
@@ -138,9 +144,9 @@ def _example(e: Explanation, normalise: Mapping[str, Sequence[str]]) -> str:
     return tag(
         "article",
         content,
-        cls=f"example{' valued' * values}",
-        data_of="example",
-        data_key=e.decision,
+        cls=f"example{' valued' * valued}",
+        data_of=group,
+        data_key=group and e.decision,
     )
 
 

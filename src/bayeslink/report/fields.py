@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from bayeslink.number_format import signed
-from bayeslink.pairs.vectors import distinct_vectors
+from bayeslink.report import curves
 from bayeslink.report.levels import meanings
-from bayeslink.report.markup import Cell, Number, counted, folded, paragraph, section, table
+from bayeslink.report.markup import Cell, Number, counted, figure, folded, paragraph, section, table
 from bayeslink.report.material import Material
 from bayeslink.report.rows import Scale, Step, row_bar, swatches
-
-_PATTERNS = 20  # rows of the pattern table
 
 
 def fields(material: Material) -> str:
@@ -139,101 +135,25 @@ def _left_out(s: Mapping[str, Any]) -> str:
     return table(["Left out", "Why"], rows)
 
 
-# --- patterns ---------------------------------------------------------------------------------
-
-
-def patterns(material: Material) -> str:
-    """The section on patterns: which fields agree, in words."""
-    names = [f["name"] for f in material.summary["fields"]]
-    levels = {f["name"]: ["missing", *f["levels"]] for f in material.summary["fields"]}
-    found = _by_pattern(material, names)
-    shown, others = found[:_PATTERNS], found[_PATTERNS:]
-    sampled = material.pairs is not None
-    heads = ["Agreement", "Weight", *(["Candidates", "Expected links"] if sampled else []), "Links"]
-
-    def tail(rows: Sequence[dict[str, Any]]) -> list[Number]:
-        totals = [sum(r[key] for r in rows) for key in ("pairs", "expected", "links")]
-        cells = [_counted(n, int(i == 1)) for i, n in enumerate(totals)]
-        return cells if sampled else cells[2:]
-
-    rows: list[list[Cell]] = [
-        [
-            in_words(levels, dict(zip(names, r["levels"], strict=True))),
-            Number(signed(r["weight"]), r["weight"]),
-            *tail([r]),
-        ]
-        for r in sorted(shown, key=lambda r: -r["weight"])
-    ]
-    rest: list[Cell] | None = None
-    if others:
-        rest = [f"{len(others):,} more", Number(""), *tail(others)]
+def unlinkable(material: Material) -> str:
+    """The section on records that say too little, whoever their partner is."""
+    found = material.copies()
+    title = "Records that say too little"
+    if isinstance(found, str):
+        return folded("unlinkable", title, paragraph(f"This is left out: {found}", "aside"))
+    a, b = (f"{100 * share:.1f} %" for share in found.shares_below(found.needed))
     return folded(
-        "patterns",
-        "Patterns of agreement",
+        "unlinkable",
+        title,
         paragraph(
-            "Pairs that agree alike have the same weight. Fields not named are in full agreement. "
-            + (
-                "The patterns that most links are expected to have, by weight; press a column's "
-                "head to sort by it. Expected links are sums of link probabilities."
-                if sampled
-                else "Counted among the links."
-            )
+            f"{a} of the records of A and {b} of those of B could not be linked even if the other "
+            "file had an exact copy of them: they lack values, or say only what many records say. "
+            "This says nothing of records that have no partner."
         ),
-        table(heads, rows, sortable=True, rest=rest),
+        figure(
+            curves.unlinkable(found),
+            "Share of records whose weight with an exact copy is below a number of bits. The "
+            "dashed line is what a link costs: there, a pair without rivals has probability ½.",
+            name="unlinkable",
+        ),
     )
-
-
-def in_words(levels: Mapping[str, Sequence[str]], pattern: Mapping[str, int]) -> str:
-    """What is not in full agreement, the like together; `levels` are labels, missing first."""
-    short: dict[str, list[str]] = {}
-    for name, level in pattern.items():
-        if level < len(levels[name]) - 1:
-            short.setdefault(levels[name][level], []).append(name)
-    return "; ".join(f"{', '.join(n)} {label}" for label, n in short.items()) or "full agreement"
-
-
-def _counted(n: float, decimals: int) -> Number:
-    return Number(counted(n, decimals), n)
-
-
-def _by_pattern(material: Material, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Candidates, expected links and links by pattern, most expected links first."""
-    keys = [f"gamma_{name}" for name in names]
-    linked = material.links.filter(pc.equal(material.links["decision"], "link"))
-    links = _grouped(linked, keys)
-    pairs = _grouped(material.candidates, keys)
-    known = {levels: links[levels] for levels in links.keys() - pairs.keys()}
-    out = [
-        {
-            "levels": levels,
-            "weight": row["weight"],
-            "pairs": row["pairs"],
-            "expected": row["expected"],
-            "links": links.get(levels, {"pairs": 0})["pairs"],
-        }
-        for levels, row in {**pairs, **known}.items()
-    ]
-    return sorted(out, key=lambda r: (-r["expected"], -r["pairs"], -r["weight"]))
-
-
-def _grouped(rows: pa.Table, keys: Sequence[str]) -> dict[tuple[int, ...], dict[str, Any]]:
-    if not len(rows):
-        return {}
-    levels = np.stack([rows[key].to_numpy() for key in keys], 1)
-    found, first, group = distinct_vectors(levels)
-    p = (
-        rows["link_probability"].to_numpy().astype(np.float64)
-        if "link_probability" in rows.column_names
-        else np.zeros(len(rows))
-    )
-    columns = zip(
-        found.tolist(),
-        rows["match_weight"].to_numpy()[first].tolist(),
-        np.bincount(group).tolist(),
-        np.bincount(group, np.nan_to_num(p)).tolist(),
-        strict=True,
-    )
-    return {
-        tuple(pattern): {"weight": w, "pairs": n, "expected": expected}
-        for pattern, w, n, expected in columns
-    }

@@ -13,6 +13,7 @@ from bayeslink.errors import BayeslinkError
 from bayeslink.pairs.pair_tables import pair_values
 from bayeslink.runs import link_toml
 from bayeslink.runs.theta_path import ThetaPath
+from bayeslink.runs.unlinkable import FEW_RECORDS, CopyWeights, copy_weights
 
 if TYPE_CHECKING:
     from bayeslink.runs.run import Run
@@ -35,6 +36,7 @@ class Material:
     settings: str  # link.toml, its paths without their folders
     values: Values | str  # of the records that were linked, or why they are not at hand
     path: ThetaPath | None  # None with too many pairs
+    copies: Callable[[], CopyWeights | str]  # or why they are not at hand
 
     @property
     def candidates(self) -> pa.Table:
@@ -67,4 +69,14 @@ def gather(run: Run) -> Material:
         settings=link_toml.without_folders(run.link_toml),
         values=values,
         path=run.theta_path,
+        copies=lambda: _copies(run),
     )
+
+
+def _copies(run: Run) -> CopyWeights | str:
+    if run.pairs.n_a + run.pairs.n_b > FEW_RECORDS:
+        return "there are many records: plots.unlinkable draws it."
+    try:
+        return copy_weights(run)
+    except BayeslinkError:  # whose words may name folders
+        return _NOT_THERE if run.directory is not None else "the records are not at hand."

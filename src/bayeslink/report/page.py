@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from bayeslink.errors import OutputError, SettingsError
 from bayeslink.private import mode_within, written_whole
-from bayeslink.report import fields, finding, fit, sections, uncertainty
+from bayeslink.report import fields, finding, fit, patterns, sections, uncertainty
 from bayeslink.report.charts import Counts
 from bayeslink.report.disclosed import disclosed_page
 from bayeslink.report.examples import examples
@@ -56,7 +56,8 @@ def page(material: Material, *, truth: pa.Table | None, values: bool) -> tuple[s
     parts = [
         fit.section_of(material),
         fields.fields(material),
-        fields.patterns(material),
+        fields.unlinkable(material),
+        patterns.patterns(material, values=values),
         sections.prior(material),
     ]
     if material.pairs is not None:
@@ -65,6 +66,7 @@ def page(material: Material, *, truth: pa.Table | None, values: bool) -> tuple[s
             uncertainty.blocks(material),
             uncertainty.number_of_links(material),
             uncertainty.probabilities(material, truth),
+            uncertainty.thresholds(material),
             uncertainty.diagnostics(material),
         ]
     parts += [

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from bayeslink.errors import OutputError, SettingsError
 from bayeslink.number_format import minus
@@ -23,11 +24,15 @@ CHARACTER = 7.4  # generous mean width at 12 px
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A picture and what it says in words. Notebooks show it; `save` writes an SVG file."""
+    """A picture and what it says in words. Notebooks show it; `save` writes an SVG file.
+
+    `table` has the numbers that it is drawn from, where they make a table.
+    """
 
     title: str
     alt: str  # for those who cannot see it
     _draw: Callable[[int], tuple[float, list[str]]] = field(repr=False)  # height, marks
+    table: Any = field(default=None, repr=False)
 
     def svg(self, width: int = WIDE) -> str:
         """The picture, for a page that has the charts' style sheet."""

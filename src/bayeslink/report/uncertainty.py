@@ -10,15 +10,27 @@ import pyarrow as pa
 from bayeslink.data.id_pairs import among
 from bayeslink.number_format import minus
 from bayeslink.report import charts, curves
-from bayeslink.report.markup import Number, counted, figure, folded, menu, notes, paragraph, table
+from bayeslink.report.markup import (
+    Cell,
+    Number,
+    counted,
+    figure,
+    folded,
+    menu,
+    notes,
+    paragraph,
+    table,
+)
 from bayeslink.report.material import Material
 from bayeslink.report.sections import LOG2
 from bayeslink.report.svg import tag
 from bayeslink.runs.expected import records_in_both
+from bayeslink.runs.thresholds import by_threshold, expected_links
 from bayeslink.sampling.diagnostics import Diagnostic, verdict
 
 _TRACED = 6  # quantities whose draws are shown
 _LISTED = 8
+_TOLD = (0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99, 0.999)  # thresholds in the table
 
 
 def threshold(material: Material) -> str:
@@ -128,6 +140,45 @@ def probabilities(material: Material, truth: pa.Table | None) -> str:
             )
         )
     return folded("probabilities", "Link probabilities", *parts)
+
+
+def thresholds(material: Material) -> str:
+    """What other thresholds than the run's would give."""
+    assert material.pairs is not None
+    s, p = material.summary, material.pairs["link_probability"]
+    chart = curves.thresholds(by_threshold(p, s))
+    rows: list[list[Cell]] = [
+        [
+            Number(f"{r['threshold']:g}"),
+            Number(counted(r["pairs"])),
+            Number(counted(r["expected_links"], 1)),
+            *(Number(_told(r[f"expected_{what}"])) for what in ("precision", "recall")),
+        ]
+        for r in by_threshold(p, s, _TOLD).to_pylist()
+    ]
+    words = (
+        "Were all pairs linked that have at least some probability: the share of them that would "
+        f"be true, and the share found of the {counted(expected_links(s), 1)} true links expected "
+        "in all. Both follow from the probabilities and are as right as these. Above ½, no "
+        "record is in two pairs."
+    )
+    if not s["links_identified"]:
+        words += " The number of links is not identified here, so recall is only the model's word."
+    return folded(
+        "thresholds",
+        "What a threshold would give",
+        paragraph(words),
+        figure(
+            chart,
+            "Expected precision (full) and recall (dashed) of the pairs at or above a threshold.",
+            name="thresholds",
+        ),
+        table(["Threshold", "Pairs", "Expected links", "Precision", "Recall"], rows),
+    )
+
+
+def _told(share: float) -> str:
+    return "–" if share != share else f"{share:.3f}"
 
 
 def diagnostics(material: Material) -> str:

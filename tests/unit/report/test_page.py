@@ -19,15 +19,16 @@ from bayeslink.cli import main
 from bayeslink.errors import InputError
 from bayeslink.number_format import minus, signed
 from bayeslink.report import charts, curves
-from bayeslink.report.fields import in_words
 from bayeslink.report.levels import meanings
+from bayeslink.report.patterns import in_words
 from bayeslink.report.svg import escape, ticks
 from bayeslink.runs.expected import expected_errors
 from bayeslink.runs.opening import as_run
+from bayeslink.runs.unlinkable import copy_weights
 
 ORDER = [
-    "compared", "fit", "fields", "patterns", "prior", "w0", "blocks", "posterior", "probabilities",
-    "diagnostics", "examples", "repeat",
+    "compared", "fit", "fields", "unlinkable", "patterns", "prior", "w0", "blocks", "posterior",
+    "probabilities", "thresholds", "diagnostics", "examples", "repeat",
 ]  # fmt: skip
 HOSTILE = [
     "<script>document.title='run'</script>",
@@ -108,6 +109,37 @@ def test_sections_come_in_the_order_of_reading(saved, tmp_path):
     text = text_of(saved, tmp_path)
     assert Page(text).sections == ORDER
     assert len(text) < 1_000_000
+
+
+def test_each_pattern_has_a_pair_to_open(run, saved, files, tmp_path):
+    text = text_of(saved, tmp_path)
+    viewer = text.split('class="viewer"')[1].split("</section>")[0]
+    table = plots.patterns(run).table.to_pylist()[:20]
+    assert viewer.count('class="pattern"') == len(table)
+    for row in table:
+        assert escape(row["id_a"]) in viewer
+        assert f"{escape(row['agreement'])}: {signed(row['match_weight'])} bits" in viewer
+    bare = text_of(saved, tmp_path, values=False).split('class="viewer"')[1].split("</section>")[0]
+    assert bare.count('class="pattern"') == len(table)
+    assert not [row for row in table if row["id_a"] in bare or row["id_b"] in bare]
+    cell = (files / "a.csv").read_text("utf-8").splitlines()[1].split(",")[1]
+    assert cell not in bare
+
+
+def test_thresholds_and_records_that_say_too_little_are_told(run, saved, files, tmp_path):
+    page = Page(text_of(saved, tmp_path))
+    table = plots.thresholds(run).table.to_pylist()
+    (half,) = [row for row in table if row["threshold"] == 0.5]
+    told = [f"{half['expected_precision']:.3f}", f"{half['expected_recall']:.3f}"]
+    assert [row[3:] for row in page.rows if row[:2] == ["0.5", f"{half['pairs']:,}"]] == [told]
+    a, b = copy_weights(run).shares_below(copy_weights(run).needed)
+    assert f"{100 * a:.1f} % of the records of A and {100 * b:.1f} % of those of B" in page.text
+    moved = files.parent / "moved"
+    files.rename(moved)
+    try:
+        assert "This is left out: the input files are not there" in text_of(saved, tmp_path)
+    finally:
+        moved.rename(files)
 
 
 def test_the_report_goes_into_the_run_directory_by_default(run, tmp_path):
@@ -242,10 +274,9 @@ def test_minus_is_a_minus_and_nothing_has_no_sign(run, saved, tmp_path):
     assert [minus(x) for x in ("-0.0", "-0", "-0.00", "-0.01", "-10", "1e-05")] == [
         "0.0", "0", "0.00", "−0.01", "−10", "1e−05"
     ]  # fmt: skip
-    text = text_of(saved, tmp_path)
+    text = text_of(saved, tmp_path, values=False)  # marks take the hyphens of dates apart
     words = Page(text.split('<section id="repeat">')[0] + "</main></body></html>").text
     said = words + " ".join(re.findall(r'aria-label="([^"]*)"', text))
-    said = re.sub(r"(?<!\w)-\d\d-\d\d\b", "", said)  # the end of a date whose year is marked
     assert not re.findall(r"(?<![\w.-])-\d[^\n]*", said)
     assert not re.findall(r"[+−]0(?:\.0+)?(?![\d.])", said)
 
@@ -299,7 +330,7 @@ def test_a_point_estimate_has_a_report_without_probabilities(files, tmp_path):
     run = bl.link(files / "a.csv", files / "b.csv", [bl.exact("dob")], point=True)
     page = Page(text_of(run, tmp_path))
     assert page.sections == [
-        "compared", "fit", "fields", "patterns", "prior", "examples", "repeat"
+        "compared", "fit", "fields", "unlinkable", "patterns", "prior", "examples", "repeat"
     ]  # fmt: skip
     assert "point estimate: it says nothing about how sure" in page.text
 
