@@ -12,7 +12,8 @@ def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]])
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
     )
-    return f"<p>{escape(title)}</p><table><tr>{head}</tr>{body}</table>"
+    said = f"<p>{escape(title)}</p>" if title else ""
+    return f"{said}<table><tr>{head}</tr>{body}</table>"
 
 
 class Shown:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from bayeslink.data.id_pairs import among
 from bayeslink.errors import SettingsError
 from bayeslink.linkage.priors import Penalty
-from bayeslink.pairs.pair_tables import for_caller, pair_table
+from bayeslink.pairs.pair_tables import in_kind, pair_table, with_own_ids
 from bayeslink.report import charts, curves, examples
 from bayeslink.report.notebook import weight_chart
 from bayeslink.report.patterns import chart as pattern_chart
 from bayeslink.report.svg import Chart
+from bayeslink.runs.dedupe_run import DedupeRun
 from bayeslink.runs.pair_files import pairs_of
 from bayeslink.runs.run import Run
 from bayeslink.runs.theta_path import ThetaPath
-from bayeslink.runs.thresholds import by_threshold
+from bayeslink.runs.thresholds import by_threshold, expected_links, expected_pairs
 from bayeslink.runs.unlinkable import copy_weights
 from bayeslink.sampling.sensitivity import sensitivity as under_priors
 
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
     from bayeslink.linkage.penalized import Mode, PenaltyPath
     from bayeslink.linkage.posthoc import Blocks
     from bayeslink.runs.explanation import Explanation
+    from bayeslink.sampling.clusters import ClusterPosterior
     from bayeslink.sampling.posterior import Posterior
     from bayeslink.sampling.sensitivity import Sensitivity
     from bayeslink.suggesting.profiling import FileProfiles
@@ -65,15 +71,29 @@ def blocks(source: Run | Blocks | Posterior) -> Chart:
     return charts.tally("Post-hoc blocks by size", rows, "blocks")
 
 
-def thresholds(run: Run) -> Chart:
-    """Expected precision and recall of the pairs at or above each link probability.
+def people(source: DedupeRun | ClusterPosterior) -> Chart:
+    """Posterior of the number of people in one file, with its 95 % interval."""
+    _require(source, "entities", "what bl.dedupe gives, or its posterior")
+    return curves.people(source.entities.draws, source.entities.interval())
 
-    Recall is of all links expected, those among pairs that are listed nowhere included. From the
-    run's own probabilities: as right as these are. `.table` has the numbers.
+
+def thresholds(run: Run | DedupeRun) -> Chart:
+    """Expected precision and recall of the pairs at or above each probability.
+
+    Recall is of all links expected, those among pairs that are listed nowhere included; of a
+    deduplication, of all pairs of records of one person. From the run's own probabilities: as right
+    as these are. `.table` has the numbers.
     """
-    _require_run(run, "summary")
-    pairs = _posterior(run) and run.as_table("pairs")
-    return _in_kind(curves.thresholds(by_threshold(pairs["link_probability"], run.summary())), run)
+    if isinstance(run, DedupeRun):
+        pairs = pa.table(run.pair_probabilities())
+        sizes = run.table["size"].filter(run.table["representative"])
+        found = by_threshold(pairs["probability"], expected_pairs(sizes, run.summary()))
+        return _in_kind(curves.thresholds(found), run.kind)
+    _require_run(run)
+    _posterior(run)
+    s, p = run.summary(), run.as_table("pairs")["link_probability"]
+    found = by_threshold(p, expected_links(s), s["known_links"])
+    return _in_kind(curves.thresholds(found), run.pairs.kind)
 
 
 def unlinkable(run: Run) -> Chart:
@@ -82,8 +102,8 @@ def unlinkable(run: Run) -> Chart:
     They lack values, or say only what many records say. Records that have no partner do not count
     as such. The inputs are read again. `.table` has the numbers.
     """
-    _require_run(run, "pairs")
-    return _in_kind(curves.unlinkable(copy_weights(run)), run)
+    _require_run(run)
+    return _in_kind(curves.unlinkable(copy_weights(run)), run.pairs.kind)
 
 
 def patterns(run: Run) -> Chart:
@@ -92,8 +112,10 @@ def patterns(run: Run) -> Chart:
     `.table` has all patterns: in words, their weight in bits, pairs, expected links, links, the ids
     of a pair to look at with `run.explain`, and levels.
     """
-    _require_run(run, "pairs")
-    return _in_kind(pattern_chart(run.pairs.fields, run.candidates(), run.table), run)
+    _require_run(run)
+    drawn = pattern_chart(run.pairs.fields, run.candidates(), run.table)
+    table = with_own_ids(drawn.table, run.pairs.id_types)
+    return _in_kind(replace(drawn, table=table), run.pairs.kind)
 
 
 def trace(source: Run | Posterior, name: str = "links") -> Chart:
@@ -146,13 +168,13 @@ def waterfall(explanation: Explanation) -> Chart:
     return examples.waterfall(explanation)
 
 
-def _require_run(source: Any, name: str) -> None:
-    _require(source if isinstance(source, Run) else None, name, "a run")
+def _require_run(source: Any) -> None:
+    _require(source if isinstance(source, Run) else None, "pairs", "a run")
 
 
-def _in_kind(chart: Chart, run: Run) -> Chart:
+def _in_kind(chart: Chart, kind: str) -> Chart:
     """The chart with its table in the kind that the files came as."""
-    return replace(chart, table=for_caller(run.pairs, chart.table))
+    return replace(chart, table=in_kind(chart.table, kind))
 
 
 def _posterior(source: Any) -> Any:
@@ -183,6 +205,58 @@ def _require(source: Any, name: str, wanted: str) -> None:
         raise SettingsError(f"this picture cannot be drawn from this object. It takes {wanted}.")
 
 
+def _of(draw: Callable[..., Chart]) -> Callable[..., Chart]:
+    """A picture as a method of what `run.plots` is."""
+
+    @wraps(draw)
+    def method(self: Any, *given: Any, **named: Any) -> Chart:
+        return draw(self._run, *given, **named)
+
+    return method
+
+
+class _Pictures:
+    """The pictures of one run."""
+
+    def __init__(self, run: Any) -> None:
+        self._run = run
+
+    def __dir__(self) -> list[str]:
+        """The pictures alone, for completion."""
+        return sorted(name for name in vars(type(self)) if not name.startswith("_"))
+
+    def __repr__(self) -> str:
+        return f"The pictures of a run: {', '.join(f'.{name}' for name in dir(self))}."
+
+
+class RunPictures(_Pictures):
+    """The pictures of a linkage: `run.plots.links()`, `run.plots.waterfall(id_a, id_b)`."""
+
+    blocks = _of(blocks)
+    calibration = _of(calibration)
+    links = _of(links)
+    path = _of(path)
+    patterns = _of(patterns)
+    probabilities = _of(probabilities)
+    sensitivity = _of(sensitivity)
+    thresholds = _of(thresholds)
+    trace = _of(trace)
+    unlinkable = _of(unlinkable)
+    weights = _of(weights)
+
+    def waterfall(self, id_a: str, id_b: str) -> Chart:
+        """How the weight of a pair adds up over the fields."""
+        return waterfall(self._run.explain(id_a, id_b))
+
+
+class DedupePictures(_Pictures):
+    """The pictures of a deduplication: `run.plots.people()`."""
+
+    people = _of(people)
+    thresholds = _of(thresholds)
+    weights = _of(weights)
+
+
 def __dir__() -> list[str]:
     """The pictures alone, for completion."""
     return __all__
@@ -195,6 +269,7 @@ __all__ = [
     "links",
     "path",
     "patterns",
+    "people",
     "probabilities",
     "sensitivity",
     "thresholds",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -83,9 +81,11 @@ def review(
         return
     if width is not None or as_json:
         raise SettingsError("--width and --json are for a plan. Give --plan too.")
-    _require_server()
     with showing_progress() as progress:
         progress("reading the run and its files")
+        from bayeslink.review.background import open_browser, require_server
+
+        require_server()
         from bayeslink.review.material import material_of
         from bayeslink.review.server import serve
         from bayeslink.runs.audit_sample import draw_sample
@@ -99,7 +99,7 @@ def review(
     def ready(address: str, address_for_once: str) -> None:
         answer(f"Review at {address}\nCtrl-C ends it; what is judged is saved.")
         if not no_browser:
-            _open_browser(address_for_once)
+            open_browser(address_for_once)
 
     def told(line: str) -> None:
         if log:
@@ -108,23 +108,3 @@ def review(
     with suppress(KeyboardInterrupt):
         serve(material, port=port, ready=ready, log=told)
     tell(f"Judgements are in {click.format_filename(run / 'review.sqlite')}.")
-
-
-def _require_server() -> None:
-    from importlib.util import find_spec
-
-    if not (find_spec("starlette") and find_spec("uvicorn")):
-        raise SettingsError(
-            "the review page needs Starlette and uvicorn. Install them with pip install "
-            "'bayeslink[review]'. `--plan` and `bayeslink evaluate --labels` do without."
-        )
-
-
-def _open_browser(address: str) -> None:
-    """Open a browser, where there is a screen; one in the terminal would take it over."""
-    if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
-        return
-    import threading
-    import webbrowser
-
-    threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()

@@ -99,7 +99,7 @@ class PenalizedFit(Mode, Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class PenaltyPath:
+class PenaltyPath(Shown):
     """Fits over a range of θ, in both directions."""
 
     thetas: Floats

@@ -24,6 +24,7 @@ from bayeslink.linkage.penalized import Mode
 from bayeslink.linkage.rivals import expected_by_weight
 from bayeslink.model.structure import Structure
 from bayeslink.model.weights import Parameters
+from bayeslink.notebook_html import Shown
 from bayeslink.pairs.candidates import pairs_above
 from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource
 
@@ -45,7 +46,7 @@ CEILING = 2.0
 
 
 @dataclass(frozen=True)
-class Blocks:
+class Blocks(Shown):
     """Candidate pairs, grouped into post-hoc blocks; what `sample` takes.
 
     Sweeps go over the candidates. All other pairs are sampled too, unless sampling is restricted:

@@ -109,6 +109,18 @@ def how_sure(
 
 def links(draws: NDArray[Any], interval: tuple[int, int], *, decided: int | None = None) -> Chart:
     """Posterior of the number of links: shares of the draws, and the 95 % interval."""
+    return _posterior_of("links, L", draws, interval, decided)
+
+
+def people(draws: NDArray[Any], interval: tuple[int, int]) -> Chart:
+    """Posterior of the number of people in a file."""
+    return _posterior_of("people", draws, interval, None)
+
+
+def _posterior_of(
+    what: str, draws: NDArray[Any], interval: tuple[int, int], decided: int | None
+) -> Chart:
+    noun, _, symbol = what.partition(", ")
     values = np.asarray(draws).ravel()
     low, high = int(values.min()), int(values.max())
     step = max(1, math.ceil((high - low + 1) / 40))
@@ -125,7 +137,7 @@ def links(draws: NDArray[Any], interval: tuple[int, int], *, decided: int | None
             width,
             (float(min(ends)), float(max(ends))),
             (0.0, float(share.max()) * 1.12),
-            ("number of links, L", "share of draws"),
+            (f"number of {what}", "share of draws"),
         )
         base = f.y(0)
         for a, p in zip(edges[:-1], share, strict=True):
@@ -134,7 +146,7 @@ def links(draws: NDArray[Any], interval: tuple[int, int], *, decided: int | None
             x0, x1 = f.x(a), f.x(a + step)
             f.marks.append(
                 hover(
-                    f"L = {names}: {100 * p:.1f} % of draws",
+                    f"{symbol or noun} = {names}: {100 * p:.1f} % of draws",
                     rect(x0, 26, x1 - x0, base - 26, "target"),
                     rect(x0 + 0.5, f.y(p), max(x1 - x0 - 1, 0.8), base - f.y(p), "full"),
                 )
@@ -147,7 +159,7 @@ def links(draws: NDArray[Any], interval: tuple[int, int], *, decided: int | None
             f.marks.append(line(f.x(decided), 26, f.x(decided), base, "limit"))
         return f.height, f.marks
 
-    return Chart("Posterior of the number of links", alt, draw)
+    return Chart(f"Posterior of the number of {noun}", alt, draw)
 
 
 def trace(name: str, chains: NDArray[Any]) -> Chart:

@@ -1,4 +1,4 @@
-"""What a notebook shows of a fit and of a posterior."""
+"""What a notebook shows of runs, fits, posteriors and explanations."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ from functools import singledispatch
 
 import numpy as np
 
-from bayeslink.linkage.penalized import PenalizedFit
+from bayeslink.linkage.forest import ForestFit
+from bayeslink.linkage.penalized import PenalizedFit, PenaltyPath
+from bayeslink.linkage.posthoc import Blocks
 from bayeslink.model.weights import Parameters
 from bayeslink.notebook_html import Shown
 from bayeslink.pairs.source import PairSource
 from bayeslink.report import charts, curves
-from bayeslink.report.svg import Chart, notebook
+from bayeslink.report.examples import waterfall
+from bayeslink.report.svg import Chart, escape, notebook, tag
 from bayeslink.runs.brief import in_brief
+from bayeslink.runs.dedupe_run import DedupeRun
+from bayeslink.runs.explanation import Explanation
 from bayeslink.runs.run import Run
+from bayeslink.runs.theta_path import ThetaPath
+from bayeslink.sampling.clusters import ClusterPosterior, Entities
 from bayeslink.sampling.posterior import Posterior
+from bayeslink.sampling.sensitivity import Sensitivity
 
 
 @singledispatch
@@ -57,3 +65,64 @@ def _(posterior: Posterior) -> str:
     )
     lines = filter(None, [words, posterior.warning()])
     return notebook(list(lines), curves.links(posterior.n_links, (low, high)))
+
+
+@as_html.register
+def _(run: DedupeRun) -> str:
+    return notebook(run.report_lines(), _people(run.entities))
+
+
+@as_html.register
+def _(posterior: ClusterPosterior) -> str:
+    weights = charts.parameter_weights(posterior.fit.pairs.fields, posterior.parameters.log_weights)
+    lines = filter(None, [_how_many(posterior.entities), posterior.warning()])
+    return notebook(list(lines), _people(posterior.entities), weights)
+
+
+@as_html.register
+def _(entities: Entities) -> str:
+    return notebook([_how_many(entities)], _people(entities))
+
+
+@as_html.register
+def _(fit: ForestFit) -> str:
+    words = f"{fit.n_entities:,} people at θ = {fit.theta:.3g}; modes found: {len(fit.modes):,}."
+    return notebook([words], charts.parameter_weights(fit.pairs.fields, fit.parameters.log_weights))
+
+
+@as_html.register
+def _(path: PenaltyPath) -> str:
+    drawn = ThetaPath.of(path)
+    words = f"Fits at {len(path.thetas):,} values of θ, followed both ways."
+    return notebook([words], curves.path(drawn.theta, drawn.up, drawn.down))
+
+
+@as_html.register
+def _(blocks: Blocks) -> str:
+    words = f"{blocks.n_candidates:,} candidate pairs in {blocks.n_blocks:,} post-hoc blocks."
+    rows = charts.block_sizes(blocks.n_pairs_in_block)
+    return notebook([words], charts.tally("Post-hoc blocks by size", rows, "blocks"))
+
+
+@as_html.register
+def _(found: Sensitivity) -> str:
+    rows = [(r.label, r.n_links, r.interval, r.prior_interval) for r in found.results]
+    drawn = curves.intervals("Links under several priors", rows, "number of links, L")
+    return notebook(list(found.notes), drawn)
+
+
+@as_html.register
+def _(explanation: Explanation) -> str:
+    """What `print` tells of it, with a picture of the weights."""
+    first, _, rest = str(explanation).partition("\n\n")
+    words, after = tag("p", escape(first)), tag("pre", "\n".join(map(escape, rest.split("\n"))))
+    return tag("div", words + waterfall(explanation)._repr_html_() + after)
+
+
+def _people(entities: Entities) -> Chart:
+    return curves.people(entities.draws, entities.interval())
+
+
+def _how_many(entities: Entities) -> str:
+    low, high = entities.interval()
+    return f"People: {entities.mean:,.0f}, 95 % interval {low:,} to {high:,}."

@@ -146,7 +146,8 @@ def thresholds(material: Material) -> str:
     """What other thresholds than the run's would give."""
     assert material.pairs is not None
     s, p = material.summary, material.pairs["link_probability"]
-    chart = curves.thresholds(by_threshold(p, s))
+    given = p, expected_links(s), s["known_links"]
+    chart = curves.thresholds(by_threshold(*given))
     rows: list[list[Cell]] = [
         [
             Number(f"{r['threshold']:g}"),
@@ -154,7 +155,7 @@ def thresholds(material: Material) -> str:
             Number(counted(r["expected_links"], 1)),
             *(Number(_told(r[f"expected_{what}"])) for what in ("precision", "recall")),
         ]
-        for r in by_threshold(p, s, _TOLD).to_pylist()
+        for r in by_threshold(*given, _TOLD).to_pylist()
     ]
     words = (
         "Were all pairs linked that have at least some probability: the share of them that would "

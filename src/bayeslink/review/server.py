@@ -48,6 +48,7 @@ def serve(
     port: int = 0,
     ready: Callable[[str, str], None],
     log: Callable[[str], None],
+    started: Callable[[uvicorn.Server], None] = lambda server: None,
 ) -> None:
     """Have a run reviewed, until interrupted.
 
@@ -59,6 +60,8 @@ def serve(
         Is told the address to print, and one that is good for a single visit.
     log
         Is told the method and the status of each request, and nothing else.
+    started
+        Is given the server, whose `should_exit` ends it.
     """
     with (
         closing(Judgements(material.folder / FILE)) as judgements,
@@ -80,7 +83,9 @@ def serve(
             server_header=False,
             timeout_graceful_shutdown=2,
         )
-        uvicorn.Server(config).run(sockets=[listener])
+        server = uvicorn.Server(config)
+        started(server)
+        server.run(sockets=[listener])
 
 
 def application(desk: Desk) -> Starlette:

@@ -52,7 +52,7 @@ class SavedDedupe(DedupeRun):
 
     @cached_property
     def clusters(self) -> Any:
-        return in_kind(self._read("clusters"), self._kind)
+        return in_kind(self._read("clusters"), self.kind)
 
     @cached_property
     def entities(self) -> Entities:
@@ -60,15 +60,15 @@ class SavedDedupe(DedupeRun):
 
     def pair_probabilities(self) -> Any:
         """Table of pairs that may be of one person, as pairs.parquet has it."""
-        return in_kind(self._read("pairs"), self._kind)
+        return in_kind(self._read("pairs"), self.kind)
 
     def people(self, keep: str | None = None) -> Any:
         if keep is not None:
             raise self._not_here()
-        return in_kind(self._parquet("people"), self._kind)
+        return in_kind(self._parquet("people"), self.kind)
 
     def with_entities(self) -> Any:
-        return in_kind(self._parquet("with_entities"), self._kind)
+        return in_kind(self._parquet("with_entities"), self.kind)
 
     @cached_property
     def settings(self) -> DedupeSettings:
@@ -115,14 +115,15 @@ class SavedDedupe(DedupeRun):
         return Path(str(self.directory))
 
     @property
-    def _kind(self) -> str:
+    def kind(self) -> str:
         return str(self._summary["kind"])
 
     def _not_here(self) -> InputError:
         return InputError(
             f"{self._folder} holds the tables of a deduplication and not its draws of clusters: "
             f"bayeslink dedupe --config {self._folder / TOML} -o NEW makes them again. Here are "
-            ".clusters, .entities, .people(), .with_entities(), .pair_probabilities(), .summary()."
+            ".clusters, .entities, .people(), .with_entities(), .pair_probabilities(), .summary(), "
+            ".evaluate(), .plots.people(), .plots.thresholds()."
         )
 
     def _read(self, name: str) -> pa.Table:

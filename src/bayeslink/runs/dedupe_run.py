@@ -6,9 +6,10 @@ import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -19,10 +20,14 @@ from bayeslink.model.weights import Parameters
 from bayeslink.notebook_html import Shown
 from bayeslink.pairs.pair_tables import in_kind
 from bayeslink.pairs.source import PairSource
+from bayeslink.runs.cluster_evaluation import ClusterEvaluation, evaluate_clusters
 from bayeslink.runs.cluster_tables import with_own_ids
 from bayeslink.runs.people import people_table, with_entities_table
 from bayeslink.runs.run import LIBRARIES, fields_told
 from bayeslink.sampling.clusters import ClusterPosterior, Entities
+
+if TYPE_CHECKING:
+    from bayeslink.plots import DedupePictures
 
 SURE = 0.9  # probability of membership, below which a record is worth a look
 
@@ -64,6 +69,25 @@ class DedupeRun(Shown):
     def parameters(self) -> Parameters:
         """Posterior means of m and u."""
         return self.posterior.parameters
+
+    @property
+    def kind(self) -> str:
+        """The kind of table that the file came as, and that tables are given in."""
+        return self.pairs.kind
+
+    @property
+    def plots(self) -> DedupePictures:
+        """The pictures of this run: `run.plots.people()` is `bl.plots.people(run)`."""
+        pictures: DedupePictures = import_module("bayeslink.plots").DedupePictures(self)
+        return pictures
+
+    def evaluate(self, truth: Any) -> ClusterEvaluation:
+        """Compare the clusters with the true ones, as `bl.evaluate(run, truth)` does."""
+        return evaluate_clusters(self, truth)
+
+    def pair_probabilities(self) -> Any:
+        """Table of pairs that may be of one person: id_a, id_b, probability, match_weight."""
+        return self.posterior.pair_probabilities()
 
     def people(self, keep: str | None = None) -> Any:
         """The file with a row a person: entity_id, records, and the file's columns.

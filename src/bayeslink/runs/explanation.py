@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bayeslink.notebook_html import Shown
 from bayeslink.number_format import minus, signed
 
 _NEGLIGIBLE = 0.0005  # rivals below this are counted, not listed
@@ -39,7 +40,7 @@ class Rival:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Shown):
     """Why a pair is linked or not. Print it."""
 
     id_a: str

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,11 @@ from bayeslink.runs.theta_path import ThetaPath
 from bayeslink.sampling.fit_checks import FitChecks
 from bayeslink.sampling.posterior import Posterior
 from bayeslink.settings import LinkSettings
+
+if TYPE_CHECKING:
+    from bayeslink.plots import RunPictures
+    from bayeslink.review.background import ReviewPage
+    from bayeslink.runs.evaluation import Evaluation
 
 LIBRARIES = ("bayeslink", "numpy", "scipy", "numba", "rapidfuzz", "pyarrow")
 
@@ -191,6 +196,45 @@ class Run(Shown):
         page: Any = import_module("bayeslink.report.page")  # of a room above
         written: Path = page.report(self, path, truth=truth, disclosure=disclosure, values=values)
         return written
+
+    @property
+    def plots(self) -> RunPictures:
+        """The pictures of this run: `run.plots.links()` is `bl.plots.links(run)`."""
+        pictures: RunPictures = import_module("bayeslink.plots").RunPictures(self)
+        return pictures
+
+    def evaluate(self, truth: Any) -> Evaluation:
+        """Compare the links with the true pairs, as `bl.evaluate(run, truth)` does."""
+        found: Evaluation = import_module("bayeslink.runs.evaluation").evaluate_links(self, truth)
+        return found
+
+    def review(
+        self,
+        directory: Any = None,
+        *,
+        show: Sequence[str] = (),
+        port: int = 0,
+        browser: bool = True,
+    ) -> ReviewPage:
+        """Judge doubtful pairs on a page in the browser, as `bayeslink review` has it.
+
+        The page is served until `.close()`, or until this process ends, to this machine only. What
+        is judged is kept at once in the run's directory, as review.sqlite.
+
+        Parameters
+        ----------
+        directory
+            Where to save the run, if it was not opened from a directory.
+        show
+            Columns to see that are not compared; "COLUMN_A=COLUMN_B" where their names differ.
+        port
+            0 for any that is free.
+        browser
+            Open a browser, where there is a screen.
+        """
+        module: Any = import_module("bayeslink.review.background")  # of a room above
+        page: ReviewPage = module.review(self, directory, show=show, port=port, browser=browser)
+        return page
 
     def explain(self, id_a: str, id_b: str) -> Explanation:
         """Why a pair is linked or not: weight by field, rivals on either side, probabilities."""

@@ -22,26 +22,39 @@ COLUMNS = ("threshold", "pairs", "expected_links", "expected_precision", "expect
 
 def by_threshold(
     probability: Any,
-    summary: Mapping[str, Any],
+    expected: float,
+    known: int = 0,
     thresholds: Sequence[float] | Floats = THRESHOLDS,
 ) -> pa.Table:
-    """A row a threshold; `summary` is that of the run, with draws.
+    """A row a threshold.
 
-    Known links are sure. Those above no threshold make a precision of nan, and a recall of 0.
+    Parameters
+    ----------
+    probability
+        Of each pair that is listed.
+    expected
+        True links expected in all, known ones and those in pairs that are not listed among them.
+    known
+        Links that are known and not listed; they are sure.
     """
     p = np.sort(np.asarray(probability, np.float64))
-    known = summary["known_links"]
     at = np.searchsorted(p, np.asarray(thresholds) - 1e-12)
     above = np.append(np.cumsum(p[::-1])[::-1], 0.0)[at] + known
     pairs = len(p) - at + known
-    total = expected_links(summary)
     precision = np.divide(above, pairs, out=np.full(len(at), math.nan), where=pairs > 0)
-    recall = np.minimum(above / total, 1.0) if total > 0 else np.full(len(at), math.nan)
+    recall = np.minimum(above / expected, 1.0) if expected > 0 else np.full(len(at), math.nan)
     columns = (np.asarray(thresholds, np.float64), pairs, above, precision, recall)
     return pa.table(dict(zip(COLUMNS, columns, strict=True)))
 
 
 def expected_links(summary: Mapping[str, Any]) -> float:
-    """E[L]. Of restricted sampling, with the links expected among the pairs that it set aside."""
+    """E[L] of a linkage. Of restricted sampling, with the links expected in pairs set aside."""
     outside = summary["links_outside"] if summary["restricted"] else 0.0
     return float(summary["links_mean"] + outside)
+
+
+def expected_pairs(sizes: Any, summary: Mapping[str, Any]) -> float:
+    """Pairs of records of one person expected in a deduplication; `sizes` of its clusters."""
+    n = np.asarray(sizes, np.int64)
+    joined = int((n * (n - 1) // 2).sum())
+    return float(joined - summary["expected_false_pairs"] + summary["expected_missed_pairs"])

@@ -49,7 +49,7 @@ class ForestDraws:
 
 
 @dataclass(frozen=True, slots=True)
-class Entities:
+class Entities(Shown):
     """How many people the records are of."""
 
     draws: Ints  # chain × draw

@@ -21,6 +21,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from bayeslink.errors import SettingsError
 from bayeslink.linkage.posthoc import Blocks
 from bayeslink.linkage.priors import LinkCountPrior, LinkPrior, Penalty
+from bayeslink.notebook_html import Shown
 from bayeslink.pairs.pair_tables import callers_table, row_table
 from bayeslink.pairs.source import Floats, Ints
 from bayeslink.sampling.diagnostics import ess_bulk
@@ -61,7 +62,7 @@ class UnderPrior:
 
 
 @dataclass(frozen=True, slots=True)
-class Sensitivity:
+class Sensitivity(Shown):
     """Posteriors of the same candidate pairs under several priors, in the order given."""
 
     blocks: Blocks = field(repr=False)

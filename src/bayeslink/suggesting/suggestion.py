@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from html import escape
 from typing import Any
 
 from bayeslink.comparing.fields import Field
@@ -15,6 +16,7 @@ from bayeslink.engines.compare import read_options
 from bayeslink.engines.input_checks import repeated_records
 from bayeslink.engines.same_input import refuse_same_records, refuse_same_source
 from bayeslink.errors import InputError
+from bayeslink.notebook_html import html_table
 from bayeslink.plain import plain
 from bayeslink.settings import Ids
 from bayeslink.suggesting.births import with_events
@@ -149,9 +151,17 @@ class Suggestion:
         return draft_toml(self, a_path, b_path, folder)
 
     def _repr_html_(self) -> str:
-        from bayeslink.report.svg import notebook
-
-        return notebook(list(self.lines()))
+        fields = [
+            (columns_in_words(f), f"{f.kind}{settings_in_words(f)}", why)
+            for f, why in zip(self.fields, self.reasons, strict=True)
+        ]
+        others = [(left.column, left.file, left.reason) for left in self.left_out]
+        parts = [html_table(self._looked_at(), ("compared", "as", "why"), fields)]
+        if others:
+            parts.append(html_table("", ("left out", "of", "why"), others))
+        notes = [f"Note: {note}" for note in (*self.warnings, *self.notes)]
+        said = [*notes, f"These fields are {self.grade}"]
+        return "".join([*parts, *(f"<p>{escape(line)}</p>" for line in said)])
 
 
 def suggest(
