@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import notebook_page  # beside this one
 import pyarrow.parquet as pq
 
 import bayeslink as bl
@@ -148,6 +149,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "reference/command-line.md", command_line_page()
     yield "reference/link-toml.md", link_toml_page()
     yield "reference/run-directory.md", run_directory_page()
+    yield "notebook.md", notebook_page.notebook_page()
     yield "changelog.md", (ROOT / "CHANGELOG.md").read_text("utf-8").replace("](docs/", "](")
 
 

@@ -119,7 +119,15 @@ def test_every_list_and_table_is_one(site):
     assert not lost
 
 
-PAGES = ["index", "tutorial", "concepts", "calibration", "reference/command-line", "head-to-head"]
+PAGES = [
+    "index",
+    "tutorial",
+    "notebook",
+    "concepts",
+    "calibration",
+    "reference/command-line",
+    "head-to-head",
+]
 
 
 @pytest.mark.parametrize("width", [400, 1280, 2560])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import singledispatch
 
 import numpy as np
@@ -11,6 +12,7 @@ from bayeslink.linkage.penalized import PenalizedFit, PenaltyPath
 from bayeslink.linkage.posthoc import Blocks
 from bayeslink.model.weights import Parameters
 from bayeslink.notebook_html import Shown
+from bayeslink.number_format import signed
 from bayeslink.pairs.source import PairSource
 from bayeslink.report import charts, curves
 from bayeslink.report.examples import waterfall
@@ -113,10 +115,29 @@ def _(found: Sensitivity) -> str:
 
 @as_html.register
 def _(explanation: Explanation) -> str:
-    """What `print` tells of it, with a picture of the weights."""
-    first, _, rest = str(explanation).partition("\n\n")
-    words, after = tag("p", escape(first)), tag("pre", "\n".join(map(escape, rest.split("\n"))))
-    return tag("div", words + waterfall(explanation)._repr_html_() + after)
+    """What `print` tells of it, with a picture of the weights, and a table of the values."""
+    text = str(explanation)
+    valued = any(e.values for e in explanation.evidence)
+    heads = ("field", *("AB" if valued else ""), "agreement", "bits")
+    rows = [
+        (e.field, *((e.values or ("", "")) if valued else ()), e.level, signed(e.bits))
+        for e in explanation.evidence
+    ]
+    rivals = "<br>".join(map(escape, text.rpartition("\n\n")[2].split("\n")))
+    return tag(
+        "div",
+        tag("p", escape(text.partition("\n")[0]))
+        + waterfall(explanation)._repr_html_()
+        + _table(heads, rows)
+        + tag("p", rivals),
+    )
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A small table in which what cannot be seen is spelt out."""
+    cells = [tag("tr", "".join(tag("th", escape(head)) for head in heads))]
+    cells += [tag("tr", "".join(tag("td", escape(cell)) for cell in row)) for row in rows]
+    return tag("table", "".join(cells))
 
 
 def _people(entities: Entities) -> Chart:
