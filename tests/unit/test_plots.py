@@ -1,5 +1,7 @@
 """Each picture, drawn from the run itself."""
 
+import sys
+
 import pytest
 
 import bayeslink as bl
@@ -42,6 +44,23 @@ def test_new_pictures_are_of_an_opened_run_too_and_have_a_table(run, files, tmp_
         assert drawn.table.equals(picture(opened).table)
         drawn.save(tmp_path / "picture.svg")
         assert "<svg" in (tmp_path / "picture.svg").read_text("utf-8")
+
+
+def test_a_picture_is_saved_as_png_with_the_colours_that_it_has(run, tmp_path, monkeypatch):
+    pytest.importorskip("resvg_py")
+    image = pytest.importorskip("PIL.Image")
+    plots.weights(run).save(tmp_path / "weights.png")
+    with image.open(tmp_path / "weights.png") as drawn:
+        assert drawn.size[0] == 2 * 736
+        found = {colour for _, colour in drawn.convert("RGB").getcolors(1 << 20)}
+    blue, orange, white = (10, 106, 168), (179, 74, 0), (255, 255, 255)
+    assert {blue, orange, white} <= found
+    with pytest.raises(SettingsError, match=r"weights\.svg or \.png"):
+        plots.weights(run).save(tmp_path / "weights.pdf")
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    with pytest.raises(SettingsError, match=r"bayeslink\[png\]"):
+        plots.weights(run).save(tmp_path / "again.png")
+    assert not (tmp_path / "again.png").exists()
 
 
 def test_patterns_add_up_and_name_a_pair_that_has_them(run):

@@ -128,6 +128,13 @@ def tally(
     )
 
 
+def headed(title: str, bars: Sequence[tuple[str, Bar]], axis: str) -> Chart:
+    """Bars to either side of 0, each below the words it is of, which may be long."""
+    groups = [(words, [replace(bar, cls=_sign(bar.end))]) for words, bar in bars]
+    alt = "; ".join(bar.tip for _, bar in bars)
+    return Chart(title, alt, _bars(groups, axis=axis, long=True))
+
+
 def completeness(files: Sequence[tuple[str, Sequence[tuple[str, float, int]]]]) -> Chart:
     """Share of records with a value, by file and column, and how many values are different."""
     groups = [
@@ -193,8 +200,10 @@ def _bars(
     least: float = 0.0,
     most: float = 0.0,
     log: bool = False,
+    long: bool = False,
     signs: tuple[str, str] = SIGNS,
 ) -> Callable[[int], tuple[float, list[str]]]:
+    """Groups of bars, each below its name; `long` names are not crossed by the line at 0."""
     ends = [
         -least,
         least,
@@ -216,13 +225,16 @@ def _bars(
         top = y
         for name, bars in groups:
             if name:
-                marks.append(text(0, y + 14, shorten(name, width), "strong"))
+                marks.append(text(0, y + 14, shorten(name, width), None if long else "strong"))
                 y += _ROW + 2
+            if long:
+                marks.append(line(x(0), y, x(0), y + _ROW * len(bars), "zero"))
             for bar in bars:
                 marks.append(_bar(bar, x, y, left, width))
                 y += _ROW
             y += 8 if name else 2
-        marks.append(line(x(0), top, x(0), y, "zero"))
+        if not long:
+            marks.append(line(x(0), top, x(0), y, "zero"))
         if limit:
             at = x(limit[0])
             marks.append(line(at, top - 2, at, y, "limit"))

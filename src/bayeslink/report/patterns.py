@@ -105,13 +105,10 @@ def chart(fields: Sequence[Field], candidates: pa.Table, links: pa.Table) -> Cha
         tip = f"{words}: {weight} bits, {n:,} pairs, {r['links']:,} links"
         if "link_probability" in candidates.column_names:
             tip += f", {r['expected']:,.1f} expected"
-        bars.append(Bar(words, 0, r["weight"], counted(n), tip))
-    rows = [_row(levels, r) for r in found]
-    drawn = charts.signed(
-        "Patterns of agreement", bars, "match weight, bits; at the right, pairs", 1
-    )
-    said = "; ".join(bar.tip for bar in bars)
-    return replace(drawn, alt=said, table=pa.Table.from_pylist(rows))
+        bars.append((words, Bar(weight, 0, r["weight"], counted(n), tip)))
+    axis = "match weight, bits; at the right, pairs"
+    rows = pa.Table.from_pylist([_row(levels, r) for r in found])
+    return replace(charts.headed("Patterns of agreement", bars, axis), table=rows)
 
 
 def _row(levels: Mapping[str, Sequence[str]], r: Mapping[str, Any]) -> dict[str, Any]:

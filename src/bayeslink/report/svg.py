@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ CHARACTER = 7.4  # generous mean width at 12 px
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A picture and what it says in words. Notebooks show it; `save` writes an SVG file.
+    """A picture and what it says in words. Notebooks show it; `save` writes an SVG or PNG file.
 
     `table` has the numbers that it is drawn from, where they make a table.
     """
@@ -46,17 +47,34 @@ class Chart:
         return f"<figure>{self._repr_svg_()}</figure>"
 
     def save(self, path: str | Path) -> None:
-        """Write the picture as an SVG file."""
+        """Write the picture as an SVG file, or as PNG, by the ending of its name."""
         target = Path(path)
-        if target.suffix.lower() != ".svg":
-            raise SettingsError(f"charts are saved as SVG: name the file {target.stem}.svg.")
+        kind = target.suffix.lower()
+        if kind not in (".svg", ".png"):
+            raise SettingsError(
+                f"charts are saved as SVG or PNG: name the file {target.stem}.svg or .png."
+            )
+        content = (self._repr_svg_() + "\n").encode("utf-8") if kind == ".svg" else self._png()
         try:
-            target.write_text(self._repr_svg_() + "\n", "utf-8")
+            target.write_bytes(content)
         except OSError as error:
             raise OutputError(
                 f"cannot write {target}: {error.strerror}. Check the permissions and the space "
                 "left, or choose another place."
             ) from None
+
+    def _png(self) -> bytes:
+        """The picture in points, two for each pixel."""
+        try:
+            import resvg_py
+        except ImportError:
+            raise SettingsError(
+                "a PNG file needs resvg. Install it with pip install 'bayeslink[png]', or save the "
+                "chart as SVG, which needs nothing."
+            ) from None
+        style = _without_variables(asset("charts.css"))
+        drawn = self._svg(WIDE, f"<style>{style}</style>")
+        return bytes(resvg_py.svg_to_bytes(svg_string=drawn, zoom=2, background="#ffffff"))
 
     def _svg(self, width: int, style: str = "") -> str:
         height, marks = self._draw(width)
@@ -71,6 +89,13 @@ class Chart:
             role="img",
             aria_label=f"{self.title}. {self.alt}",
         )
+
+
+def _without_variables(style: str) -> str:
+    """A style sheet for those who know no variables, and drop a rule that has some."""
+    defined = re.compile(r"(--\w+):\s*([^;]+);")
+    values = dict(defined.findall(style))
+    return re.sub(r"var\((--\w+)\)", lambda found: values[found[1]], defined.sub("", style))
 
 
 def notebook(lines: Sequence[str], *charts: Chart) -> str:

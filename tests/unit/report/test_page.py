@@ -549,7 +549,7 @@ def test_every_plot_is_a_picture(run, files, tmp_path):
 def test_charts_are_saved_as_svg(tmp_path):
     chart = charts.tally("t", [("one", 1)], "pairs")
     with pytest.raises(bl.SettingsError, match=r"x\.svg"):
-        chart.save(tmp_path / "x.png")
+        chart.save(tmp_path / "x.pdf")
     with pytest.raises(bl.OutputError, match="cannot write"):
         chart.save(tmp_path / "none" / "x.svg")
 
