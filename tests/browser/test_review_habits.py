@@ -2,6 +2,7 @@
 
 import pytest
 
+import bayeslink as bl
 from bayeslink.runs.audit_sample import draw_sample
 from tests.browser.accessible import barriers
 from tests.browser.reviewing import Visit, stored
@@ -202,3 +203,52 @@ def test_nothing_is_in_the_way_of_people_who_see_badly(browser, run, serve, sche
         visit.press("Escape")
     page.set_viewport_size({"width": 400, "height": 800})
     assert barriers(page) == []
+
+
+def test_the_queue_is_read_whole_on_a_phone(browser, serve):
+    options = {"viewport": {"width": 400, "height": 850}}
+    page = Visit(browser, serve(), name="Wilhelmina Fitzgerald", **options).page
+    needed = """(select) => {
+        const style = getComputedStyle(select), canvas = document.createElement("canvas");
+        const pen = canvas.getContext("2d");
+        pen.font = `${style.fontSize} ${style.fontFamily}`;
+        const words = [...select.options].map((option) => pen.measureText(option.text).width);
+        return Math.max(...words) + 2 * parseFloat(style.paddingLeft) + 20;  // its arrow
+    }"""
+    queue = page.locator("#queue")
+    assert queue.evaluate("(select) => select.clientWidth") >= queue.evaluate(needed)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_evidence_is_beside_all_values_or_below_all(browser, serve):
+    visit = Visit(browser, serve(), viewport={"width": 1800, "height": 900})
+    page = visit.page
+    several(visit)
+    visit.press("p")
+    page.wait_for_selector(".evidence.sum")
+    below = """() => [...document.querySelectorAll(".line .evidence")].map((one) => {
+        const value = one.parentElement.firstElementChild;
+        return one.offsetTop >= value.offsetTop + value.offsetHeight - 2;
+    })"""
+    assert page.locator("table.roomy").count() == 1
+    assert set(page.evaluate(below)) == {False}
+    page.locator("td[data-place='1'] .value").first.evaluate(
+        "(value) => { value.textContent = 'Adelheid-Wilhelmine zu '.repeat(3); }"
+    )
+    visit.press("p", "p")
+    page.wait_for_selector(".evidence.sum")
+    visit.until(lambda: set(page.evaluate(below)) == {True})
+    assert page.locator("table.roomy").count() == 0
+
+
+def test_columns_of_different_names_are_both_told(browser, tmp_path, serve):
+    files = bl.simulate(120, seed=4)
+    names = ["first name" if name == "gname" else name for name in files.b.column_names]
+    fields = [bl.levenshtein("gname", columns=("gname", "first name")), bl.exact("fname")]
+    run = bl.link(files.a, files.b.rename_columns(names), fields, draws=100, tune=50, chains=2)
+    run.save(tmp_path / "named", keep_inputs=True)
+    visit = Visit(browser, serve(tmp_path / "named"))
+    labels = visit.page.locator("tbody th[role=rowheader]").all_inner_texts()
+    assert "A: gname" in labels[0]
+    assert "B: first name" in labels[0]
+    assert labels[1].strip() == "fname"

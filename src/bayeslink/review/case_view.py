@@ -41,7 +41,11 @@ def screen(material: Material, key: str) -> dict[str, Any]:
         "case": key,
         "version": material.version(key),
         "fields": [
-            {"name": visible(f.field.name), "compared": place < len(material.fields)}
+            {
+                "name": visible(f.field.name),
+                "columns": _columns(f.field),
+                "compared": place < len(material.fields),
+            }
             for place, f in enumerate(fields)
         ],
         "groups": [
@@ -81,6 +85,12 @@ def evidence(material: Material, key: str) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def _columns(field: Field) -> list[Any] | None:
+    """What A and what B call the columns of a field; None where both call it so."""
+    a, b = (" + ".join(names) for names in field.columns)
+    return None if a == b == field.name else [visible(a), visible(b)]
 
 
 class _Shown:

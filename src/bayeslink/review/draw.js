@@ -72,6 +72,11 @@ export function group(content, fields, other, act) {
   fields.forEach((field, row) => {
     const line = element("tr", { role: "row", "data-row": row });
     const label = element("th", { scope: "row", role: "rowheader" }, value(field.name));
+    if (field.columns) {
+      const columns = element("small", { classes: "columns" });
+      field.columns.forEach((name, i) => columns.append(element("span", {}, `${"AB"[i]}: `, value(name)), " "));
+      label.append(columns);
+    }
     if (!field.compared) label.append(element("small", { text: " not compared" }));
     line.append(label, cell(cells[row], { classes: "first", "data-label": side }));
     for (const pair of pairs) {

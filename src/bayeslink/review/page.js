@@ -250,6 +250,7 @@ async function reveal() {
   } else {
     say(openPairs());
   }
+  arrange();
   mark();
 }
 
@@ -290,6 +291,13 @@ function arrange() {
     table.classList.toggle("roomy", width >= ROOMY); // evidence fits beside the values
     table.style.width = width < NARROWEST ? "" : `${FIELD + width * columns[place]}rem`;
   });
+  // Beside all values, or below all: where one is too long for it, columns would differ.
+  const below = (evidence) => {
+    const { offsetTop, offsetHeight } = evidence.parentElement.firstElementChild;
+    return evidence.offsetTop >= offsetTop + offsetHeight - 2;
+  };
+  const beside = tables.flatMap((table) => [...table.querySelectorAll(".roomy .line .evidence")]);
+  if (beside.some(below)) for (const table of tables) table.classList.remove("roomy");
 }
 const FIELD = 8, NARROWEST = 11.5, ROOMY = 21, WIDEST = 24, STACKED = 44; // widths of columns, in rem
 new ResizeObserver(arrange).observe(at("case"));

@@ -201,6 +201,8 @@ def test_custom_fields_blocking_keys_and_further_columns_are_shown(tmp_path, mad
     assert [f.name for f in material.further] == ["sex", "dob", "occup"]
     shown = screen(material, "1")
     assert [f["compared"] for f in shown["fields"]] == [True, True, False, False, False]
+    named = [f["columns"] and [words for ((_, words),) in f["columns"]] for f in shown["fields"]]
+    assert named == [None, None, None, None, ["occup", "postcode"]]  # where they differ
     assert material_of(bl.open_run(tmp_path / "run")).version("1") == material.version("1")
 
 
