@@ -30,6 +30,25 @@ FIELDS = [
 ]  # fmt: skip
 
 
+def test_the_weights_are_those_of_each_pair_of_a_record_and_its_copy(files):
+    """Also where dates lack their day, and names are in two columns."""
+    a, b = files[0].slice(0, 60), files[1]
+
+    def shorter(table, each):
+        dates = [
+            d and d[: 10 - 3 * (i % each == 0)] for i, d in enumerate(table["dob"].to_pylist())
+        ]
+        return table.set_column(table.column_names.index("dob"), "dob", pa.array(dates))
+
+    a = shorter(a, 5)
+    b = pa.concat_tables([shorter(b.slice(0, 60), 5), b.slice(60)])
+    fields = [bl.date("dob"), *bl.person_name("gname", "fname"), bl.address("street")]
+    run = bl.link(a, b, fields, **FEW)
+    found = run.pairs.find([(name, f"copy {name}") for name in a["id"].to_pylist()])
+    by_pair = np.sort(run.parameters.weight_of(found.levels) / math.log(2))
+    np.testing.assert_allclose(copy_weights(run).sides[0], by_pair)
+
+
 @pytest.fixture(scope="module")
 def run(files):
     return bl.link(*files, FIELDS, **FEW)
