@@ -11,11 +11,11 @@ from bayeslink.number_format import signed
 from bayeslink.report import curves
 from bayeslink.report.levels import meanings
 from bayeslink.report.markup import Cell, Number, counted, figure, folded, paragraph, section, table
-from bayeslink.report.material import Material
+from bayeslink.report.material import Material, Told
 from bayeslink.report.rows import Scale, Step, row_bar, swatches
 
 
-def fields(material: Material) -> str:
+def fields(material: Told) -> str:
     """The section on fields: weights, and what levels mean."""
     s = material.summary
     labels = [label for f in s["fields"] for label in f["levels"]]
@@ -32,7 +32,7 @@ def fields(material: Material) -> str:
     )
 
 
-def _weights(material: Material) -> str:
+def _weights(material: Told) -> str:
     """Every level, best first: its weight, with an interval where there are draws.
 
     A level that no pair has gets none: it would come from the prior alone.
@@ -74,7 +74,7 @@ def _place(best: Mapping[str, int], row: Mapping[str, Any]) -> int:
     return list(best).index(row["field"])
 
 
-def _weight_interval(material: Material, row: Mapping[str, Any]) -> tuple[float, float] | None:
+def _weight_interval(material: Told, row: Mapping[str, Any]) -> tuple[float, float] | None:
     names = [f"{letter}[{row['field']}, {row['level']}]" for letter in "mu"]
     draws = material.draws
     if draws is None or not set(names) <= set(draws.column_names):
@@ -108,18 +108,24 @@ def compared(s: Mapping[str, Any]) -> str:
 
 
 def _completeness(s: Mapping[str, Any]) -> str:
-    sizes = s["n_a"], s["n_b"]
-    heads = ["Field", "Comparison", "Complete in A", "in B", "Values in A", "in B"]
+    """Of each field, in each file."""
+    sizes = (s["n_a"], s["n_b"]) if "n_a" in s else (s["n_records"],)
+    several = len(sizes) > 1
+    heads = ["Field", "Comparison", *_heads("Complete", several), *_heads("Values", several)]
     invalid = any(sum(f["invalid"]) for f in s["fields"])
     rows: list[list[Cell]] = []
     for f in s["fields"]:
         row: list[Cell] = [f["name"], f["comparison"]]
-        row += [Number(f"{100 * (1 - f['missing'][i] / sizes[i]):.0f} %") for i in (0, 1)]
-        row += [Number(counted(f["distinct"][i])) for i in (0, 1)]
+        row += [Number(f"{100 * (1 - f['missing'][i] / n):.0f} %") for i, n in enumerate(sizes)]
+        row += [Number(counted(f["distinct"][i])) for i in range(len(sizes))]
         if invalid:
-            row += [Number(counted(f["invalid"][i])) for i in (0, 1)]
+            row += [Number(counted(f["invalid"][i])) for i in range(len(sizes))]
         rows.append(row)
-    return table([*heads, *(["Invalid in A", "in B"] if invalid else [])], rows)
+    return table([*heads, *(_heads("Invalid", several) if invalid else [])], rows)
+
+
+def _heads(what: str, several: bool) -> list[str]:
+    return [f"{what} in A", "in B"] if several else [what]
 
 
 def _left_out(s: Mapping[str, Any]) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow.compute as pc
 
-from bayeslink.report import curves
+from bayeslink.report.certainty import how_sure
 from bayeslink.report.markup import counted, facts, figure, listed, paragraph
 from bayeslink.report.material import Material
 from bayeslink.report.svg import escape, tag
@@ -17,10 +17,10 @@ from bayeslink.runs.expected import expected_errors
 from bayeslink.runs.notes import TO_DO, TO_KNOW, Note, ranked
 
 
-def file_names(summary: dict[str, Any]) -> tuple[str, str]:
+def file_names(summary: Mapping[str, Any]) -> tuple[str, ...]:
     """What the files are called, without their directories."""
-    a, b = (i["label"].replace("\\", "/").rstrip("/").split("/")[-1] for i in summary["inputs"])
-    return a, b
+    labels = (i["label"].replace("\\", "/") for i in summary["inputs"])
+    return tuple(label.rstrip("/").split("/")[-1] for label in labels)
 
 
 def title(material: Material) -> str:
@@ -31,17 +31,22 @@ def title(material: Material) -> str:
 def overview(material: Material, result: Evaluation | None) -> str:
     """What was found, how sure that is, and what to do about it."""
     s, doubtful = material.summary, _doubtful(material)
-    notes = ranked(s["warnings"])
-    grave = [_told(note) for note in notes if note.grave]
-    to_do = [_told(note) for note in notes if note.group == TO_DO and not note.grave]
     return (
         paragraph(_in_words(s), "lead")
         + (_how_sure(material) if material.pairs is not None else "")
         + facts(_facts(s, doubtful))
         + (_against_truth(result, s) if result else "")
-        + listed("To do", [*grave, *([_judging(doubtful)] if doubtful else []), *to_do])
-        + listed("To know", [_told(note) for note in notes if note.group == TO_KNOW])
+        + remarks(s["warnings"], [_judging(doubtful)] if doubtful else [])
     )
+
+
+def remarks(warnings: Sequence[str], judging: Sequence[str]) -> str:
+    """What to do, the gravest first, with what to judge by eye after that; and what to know."""
+    notes = ranked(warnings)
+    grave = [_told(note) for note in notes if note.grave]
+    to_do = [_told(note) for note in notes if note.group == TO_DO and not note.grave]
+    to_know = [_told(note) for note in notes if note.group == TO_KNOW]
+    return listed("To do", [*grave, *judging, *to_do]) + listed("To know", to_know)
 
 
 def on_details() -> str:
@@ -77,7 +82,7 @@ def _how_sure(material: Material) -> str:
     s = material.summary
     links = material.links.filter(pc.equal(material.links["decision"], "link"))
     p = links["link_probability"].to_numpy()
-    chart = curves.how_sure(p, s["links_interval"], s["links_mean"] * s["links_identified"])
+    chart = how_sure(p, s["links_interval"], s["links_mean"] * s["links_identified"])
     return figure(
         chart,
         "Links by their probability, and the number of people in both files with its 95 % "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,26 @@ _NOT_THERE = "the input files are not there as they were, or have changed since 
 
 Cells = dict[str, tuple[str, str]]  # of two records, by field
 Values = Callable[[Sequence[tuple[str, str]]], list[Cells]]  # of pairs of records, by their ids
+
+
+class Told(Protocol):
+    """What the reports of a linkage and of a deduplication have alike."""
+
+    @property
+    def summary(self) -> dict[str, Any]: ...  # run.json
+    @property
+    def parameters(self) -> pa.Table: ...
+    @property
+    def draws(self) -> pa.Table | None: ...
+    @property
+    def settings(self) -> str: ...  # link.toml or dedupe.toml, its paths without their folders
+
+
+def chains_of(material: Told, name: str) -> np.ndarray[Any, Any]:
+    """The draws of a quantity, chain × draw."""
+    assert material.draws is not None
+    drawn: np.ndarray[Any, Any] = material.draws[name].to_numpy()
+    return drawn.reshape(material.summary["chains"], -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +64,6 @@ class Material:
         if self.pairs is not None:
             return self.pairs
         return self.links.drop_columns(["link_probability", "decision"])
-
-    def chains(self, name: str) -> np.ndarray[Any, Any]:
-        """The draws of a quantity, chain × draw."""
-        assert self.draws is not None
-        return self.draws[name].to_numpy().reshape(self.summary["chains"], -1)
 
 
 def gather(run: Run) -> Material:

@@ -18,6 +18,7 @@ from bayeslink.report.disclosed import disclosed_page
 from bayeslink.report.examples import examples
 from bayeslink.report.material import Material, gather
 from bayeslink.report.svg import asset, escape, tag
+from bayeslink.runs.dedupe_run import DedupeRun
 from bayeslink.runs.evaluation import evaluate_links
 from bayeslink.runs.pair_files import pairs_of
 from bayeslink.runs.run import Run
@@ -32,10 +33,7 @@ def report(
     values: bool = True,
 ) -> Path:
     """Write the report of a run as one HTML file, and return its path: see `Run.report`."""
-    if path is None:
-        if run.directory is None:
-            raise SettingsError("name the file to write, such as run.report('report.html').")
-        path = run.directory / "report.html"
+    target = place_of(run, path)
     if disclosure is not None and (isinstance(disclosure, bool) or disclosure < 1):
         raise SettingsError(f"disclosure must be a whole number from 1 up, got {disclosure!r}.")
     material, known = gather(run), None if truth is None else pairs_of(truth, "truth")
@@ -43,10 +41,15 @@ def report(
         title, body = page(material, truth=known, values=values)
     else:
         title, body = disclosed_page(material, Counts(disclosure), known)
-    made = filled(title, body)
-    target = Path(path)
-    write_page(target, made, mode_within(run.directory or target.parent))
+    write_page(target, filled(title, body), mode_within(run.directory or target.parent))
     return target
+
+
+def place_of(run: Run | DedupeRun, path: str | Path | None) -> Path:
+    """Where the report goes: to the run's directory unless told otherwise."""
+    if path is None and run.directory is None:
+        raise SettingsError("name the file to write, such as run.report('report.html').")
+    return Path(str(run.directory), "report.html") if path is None else Path(path)
 
 
 def page(material: Material, *, truth: pa.Table | None, values: bool) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from bayeslink.report.markup import (
     paragraph,
     table,
 )
-from bayeslink.report.material import Material
+from bayeslink.report.material import Material, Told
 from bayeslink.report.svg import escape, tag
 from bayeslink.runs.theta_path import FEW_PAIRS
 
@@ -94,16 +94,17 @@ def _prior_in_words(s: dict[str, Any]) -> str:
 # --- how to repeat it -------------------------------------------------------------------------
 
 
-def provenance(material: Material, counts: Callable[[float], str] = counted) -> str:
-    s = material.summary
+def provenance(material: Told, counts: Callable[[float], str] = counted) -> str:
+    s, names = material.summary, file_names(material.summary)
+    called = [f"{side}: {name}" for side, name in zip("AB", names, strict=False)]
     inputs = "".join(
-        tag("h3", escape(f"{side}: {name}"))
+        tag("h3", escape(name))
         + paragraph(
             f"{counts(i['records'])} records, {i['kind']}"
             + (f"; {counts(i['quarantined'])} rows set aside" if i["quarantined"] else "")
         )
         + tag("p", escape(f"SHA-256 {i['sha256'] or 'not known: a table, not a file'}"), cls="hash")
-        for side, name, i in zip("AB", file_names(s), s["inputs"], strict=True)
+        for name, i in zip(called if len(names) == 2 else names, s["inputs"], strict=True)
     )
     versions = ", ".join(f"{name} {number}" for name, number in s["versions"].items())
     seconds = ", ".join(f"{name} {t:.1f}" for name, t in s["seconds"].items())
@@ -111,7 +112,7 @@ def provenance(material: Material, counts: Callable[[float], str] = counted) -> 
         "repeat",
         "To repeat this run",
         inputs,
-        tag("h3", "Settings (link.toml)"),
+        tag("h3", f"Settings ({s.get('task', 'link')}.toml)"),
         tag("pre", _lines(material.settings)),
         paragraph(f"Versions: {versions}; Python {s['python']} on {s['platform']}."),
         paragraph(f"Seconds: {seconds}. Finished {s['created']}."),

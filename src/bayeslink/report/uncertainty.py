@@ -21,7 +21,7 @@ from bayeslink.report.markup import (
     paragraph,
     table,
 )
-from bayeslink.report.material import Material
+from bayeslink.report.material import Material, Told, chains_of
 from bayeslink.report.sections import LOG2
 from bayeslink.report.svg import tag
 from bayeslink.runs.expected import records_in_both
@@ -88,7 +88,7 @@ def blocks(material: Material) -> str:
 
 
 def number_of_links(material: Material) -> str:
-    s, draws = material.summary, material.chains("links")
+    s, draws = material.summary, chains_of(material, "links")
     low, high = s["links_interval"]
     words = f"{records_in_both(s)} The bars are the draws of L under the model."
     if not s["restricted"]:
@@ -182,7 +182,7 @@ def _told(share: float) -> str:
     return "–" if share != share else f"{share:.3f}"
 
 
-def diagnostics(material: Material) -> str:
+def diagnostics(material: Told) -> str:
     s = material.summary
     found = [Diagnostic(**row) for row in s["diagnostics"]]
     worst = sorted(found[2:], key=lambda d: -(d.rhat or 0))
@@ -191,7 +191,7 @@ def diagnostics(material: Material) -> str:
     names = [spoken.get(d.name, d.name) for d in listed]
     figures = "".join(
         figure(
-            curves.trace(name, material.chains(d.name)),
+            curves.trace(name, chains_of(material, d.name)),
             f"Draws of {name}.",
             name="trace",
             data_of="trace",
@@ -199,13 +199,16 @@ def diagnostics(material: Material) -> str:
         )
         for i, (name, d) in enumerate(zip(names[:_TRACED], listed[:_TRACED], strict=True))
     )
+    first = "L," if found[0].name == "links" else "The number of people,"
     rows = [_diagnostic_row(name, d) for name, d in zip(names, listed, strict=True)]
     heads = ["Quantity", "Mean", "SD", "R-hat", "Independent draws", "Verdict"]
     return folded(
         "diagnostics",
         "Can the draws be trusted?",
         *_verdict_in_words(found, s),
-        table(heads, rows, caption="L, the log posterior, and the parameters of largest R-hat."),
+        table(
+            heads, rows, caption=f"{first} the log posterior, and the parameters of largest R-hat."
+        ),
         menu("Draws of", "trace", {str(i): name for i, name in enumerate(names[:_TRACED])}),
         tag("div", figures, cls="traces"),
     )
@@ -245,11 +248,12 @@ def _rounded(mean: float) -> str:
     return minus(f"{mean:,.5g}" if abs(mean) < 1e5 else f"{mean:,.0f}")
 
 
-def _spoken(material: Material) -> dict[str, str]:
+def _spoken(material: Told) -> dict[str, str]:
     """Names of what was drawn, in words."""
     levels = {
         f"{letter}[{row['field']}, {row['level']}]": f"{letter} of {row['field']}, {row['label']}"
         for row in material.parameters.to_pylist()
         for letter in "mu"
     }
-    return {"links": "number of links, L", "log_posterior": "log posterior", **levels}
+    own = {"links": "number of links, L", "people": "number of people"}
+    return {**own, "log_posterior": "log posterior", **levels}

@@ -19,6 +19,7 @@ from bayeslink.cli import main
 from bayeslink.errors import InputError
 from bayeslink.number_format import minus, signed
 from bayeslink.report import charts, curves
+from bayeslink.report.certainty import how_sure
 from bayeslink.report.levels import meanings
 from bayeslink.report.patterns import in_words
 from bayeslink.report.svg import escape, ticks
@@ -176,7 +177,7 @@ def test_the_picture_of_how_sure_holds_every_link_once(run, saved, tmp_path):
     counts = [int((p >= 0.99).sum()), int(((p >= 0.9) & (p < 0.99)).sum()), int((p < 0.9).sum())]
     assert min(counts) >= 0
     assert sum(counts) == run.n_links
-    chart = curves.how_sure(p, (5, 400), 320.0)
+    chart = how_sure(p, (5, 400), 320.0)
     words = ", ".join(
         f"{n:,} of probability {name}"
         for n, name in zip(counts, ("≥ 0.99", "≥ 0.9", "< 0.9"), strict=True)
@@ -187,7 +188,7 @@ def test_the_picture_of_how_sure_holds_every_link_once(run, saved, tmp_path):
     shown = [n for n in counts if n]
     assert widths == pytest.approx([max(1, n * 716 / 400) for n in shown], abs=0.1)
     assert 'data-chart="sure"' in text_of(saved, tmp_path)
-    assert curves.how_sure(np.array([]), (0, 0)).svg()
+    assert how_sure(np.array([]), (0, 0)).svg()
 
 
 def test_notes_are_grouped_and_columns_left_out_have_their_reason(files, tmp_path):
