@@ -209,7 +209,9 @@ def _people_in_all(people: PopulationSize) -> str:
 @click.command()
 @click.argument("run", type=FILE)
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="[report.html in RUN]")
-@click.option("--truth", type=FILE, help="True pairs: CSV or Parquet with id_a and id_b.")
+@click.option(
+    "--truth", type=FILE, help="CSV or Parquet with id_a and id_b; of a dedupe, id and entity_id."
+)
 @click.option("--disclosure", type=int, metavar="K", help="Round counts to K, hide those below it.")
 @click.option("--no-values", is_flag=True, help="Leave the records' values and ids out.")
 @side_a
@@ -230,11 +232,20 @@ def report(
     """Write the run directory RUN as one HTML file to read, print and pass on."""
     require_run(run, a=a, b=b, truth=truth)
     with showing_progress() as progress:
-        from bayeslink.runs.opening import open_linkage
+        from bayeslink.runs.dedupe_run import DedupeRun
+        from bayeslink.runs.opening import open_run
 
         progress("writing the report")
-        opened = open_linkage(run, a=a, b=b)
-        path = opened.report(output, truth=truth, disclosure=disclosure, values=not no_values)
+        opened = open_run(run, a=a, b=b)
+        if not isinstance(opened, DedupeRun):
+            path = opened.report(output, truth=truth, disclosure=disclosure, values=not no_values)
+        elif disclosure is not None or b is not None:
+            raise SettingsError(
+                f"{'--b' if disclosure is None else '--disclosure'} is for linkages, and this run "
+                "is of `bayeslink dedupe`: leave it out. --no-values leaves out values and ids."
+            )
+        else:
+            path = opened.report(output, truth=truth, values=not no_values)
     if as_json:
         print_json({"report": str(path)})
     else:

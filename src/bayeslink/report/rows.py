@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from bayeslink.report.markup import Drawn
-from bayeslink.report.svg import escape, hover, line, rect, scale, tag
+from bayeslink.report.svg import dot, escape, hover, line, rect, scale, tag
 
 _WIDTH, _HEIGHT = 200, 22
 
@@ -62,12 +63,15 @@ def row_bar(step: Step, across: Scale, tip: str) -> Drawn:
     return Drawn(drawn)
 
 
-_SAMPLES = {
+_SAMPLES: dict[str, Callable[[], str]] = {
     "full": lambda: rect(1, 2, 18, 8, "full"),
     "hollow": lambda: rect(1, 2, 18, 8, "hollow"),
     "sum": lambda: rect(1, 2, 18, 8, "sum"),
     "interval": lambda: line(1, 6, 19, 6, "interval"),
     "limit": lambda: line(10, 0, 10, 12, "limit"),
+    "record": lambda: dot(10, 6, 5, "full"),
+    "doubted": lambda: dot(10, 6, 5, "hollow"),
+    **{cls: partial(line, 0, 6, 20, 6, cls) for cls in ("curve", "guide", "held")},
 }
 
 

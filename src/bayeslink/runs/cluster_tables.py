@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +11,12 @@ import pyarrow.compute as pc
 
 from bayeslink.linkage.clustering import CLUSTER, REVIEW, SINGLE
 from bayeslink.runs.schema import NotAsWrittenError
-from bayeslink.runs.tables import Column, check_column, schema_of
+from bayeslink.runs.tables import Column, check_column, parameter_table, schema_of
 from bayeslink.sampling.clusters import ClusterPosterior, Entities
 
 if TYPE_CHECKING:
     from bayeslink.pairs.source import PairSource
+    from bayeslink.runs.dedupe_run import DedupeRun
 
 CLUSTERS = [
     Column("id", pa.string()),
@@ -58,6 +60,17 @@ def pair_table(posterior: ClusterPosterior) -> pa.Table:
     table = with_own_ids(table, source)
     keys = [("probability", "descending"), ("id_a", "ascending"), ("id_b", "ascending")]
     return table.take(pc.sort_indices(table, keys))
+
+
+def table_of(run: DedupeRun, name: str) -> pa.Table:
+    """A table that is saved, with ids as text."""
+    made: dict[str, Callable[[], pa.Table]] = {
+        "clusters": lambda: by_person(run.table),
+        "pairs": lambda: with_text(pair_table(run.posterior)),
+        "draws": lambda: draw_table(run.posterior),
+        "parameters": lambda: parameter_table(run),
+    }
+    return made[name]()
 
 
 def with_own_ids(table: pa.Table, source: PairSource) -> pa.Table:

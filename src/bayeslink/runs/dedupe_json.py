@@ -39,6 +39,7 @@ _SUMMARY = record(
     **dict.fromkeys(
         ("people", "expected_false_pairs", "expected_missed_pairs", "expected_loss", "rho"), share
     ),
+    theta=number,
     people_interval=listed(whole, 2),
     people_by_records=listed(record(records=text, people=share, low=whole, high=whole)),
     restricted=flag,

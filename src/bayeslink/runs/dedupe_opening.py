@@ -35,12 +35,12 @@ _BESIDE = (
 class SavedDedupe(DedupeRun):
     """A deduplication that was saved: its tables, not the sampler's state."""
 
-    def __init__(self, folder: Path, summary: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, summary: Mapping[str, Any], a: Any = None) -> None:
         vars(self).update(
             seconds=summary["seconds"],
             warnings=tuple(summary["warnings"]),
             directory=folder,
-            sources=None,
+            sources=None if a is None else (a,),
             _summary=summary,
         )
 
@@ -69,6 +69,17 @@ class SavedDedupe(DedupeRun):
 
     def with_entities(self) -> Any:
         return in_kind(self._parquet("with_entities"), self.kind)
+
+    def as_table(self, name: str) -> pa.Table:
+        return with_text(self._parquet(name) if name == "parameters" else self._read(name))
+
+    @property
+    def toml(self) -> str:
+        path = self._folder / TOML
+        try:
+            return path.read_text("utf-8")
+        except (OSError, ValueError) as error:
+            raise cannot_read(path, reason_of(error)) from None
 
     @cached_property
     def settings(self) -> DedupeSettings:
@@ -123,7 +134,7 @@ class SavedDedupe(DedupeRun):
             f"{self._folder} holds the tables of a deduplication and not its draws of clusters: "
             f"bayeslink dedupe --config {self._folder / TOML} -o NEW makes them again. Here are "
             ".clusters, .entities, .people(), .with_entities(), .pair_probabilities(), .summary(), "
-            ".evaluate(), .plots.people(), .plots.thresholds()."
+            ".evaluate(), .report(), .plots.people(), .plots.thresholds()."
         )
 
     def _read(self, name: str) -> pa.Table:

@@ -21,7 +21,8 @@ from bayeslink.notebook_html import Shown
 from bayeslink.pairs.pair_tables import in_kind
 from bayeslink.pairs.source import PairSource
 from bayeslink.runs.cluster_evaluation import ClusterEvaluation, evaluate_clusters
-from bayeslink.runs.cluster_tables import with_own_ids
+from bayeslink.runs.cluster_tables import table_of, with_own_ids
+from bayeslink.runs.link_toml import dump
 from bayeslink.runs.people import people_table, with_entities_table
 from bayeslink.runs.run import LIBRARIES, fields_told
 from bayeslink.sampling.clusters import ClusterPosterior, Entities
@@ -122,6 +123,31 @@ class DedupeRun(Shown):
 
         save_dedupe(self, directory, force=force, shared=shared, people=people)
 
+    def report(self, path: Any = None, *, truth: Any = None, values: bool = True) -> Path:
+        """Write the run as one HTML file, and return its path.
+
+        Parameters
+        ----------
+        path
+            The file to write; of a run that was opened, report.html in its directory unless given.
+        truth
+            Which record is of whom, a file or a table with id and entity_id: adds how well it went.
+        values
+            Whether the clusters show the records' values and ids.
+        """
+        page: Any = import_module("bayeslink.report.cluster_page")  # of a room above
+        written: Path = page.report(self, path, truth=truth, values=values)
+        return written
+
+    def as_table(self, name: str) -> pa.Table:
+        """A table of the run's directory by its name, with ids as text."""
+        return table_of(self, name)
+
+    @property
+    def toml(self) -> str:
+        """The settings as dedupe.toml has them."""
+        return dump(self.settings)
+
     def summary(self) -> dict[str, Any]:
         """The run in a few numbers, as run.json and `--json` have them."""
         post, decision, table = self.posterior, self.decision, self.table
@@ -142,6 +168,7 @@ class DedupeRun(Shown):
             "expected_false_pairs": float(decision.expected_false),
             "expected_missed_pairs": float(decision.expected_missed),
             "expected_loss": float(decision.expected_loss),
+            "theta": float(self.fit.theta),
             "rho": float(post.rho.mean()),
             "candidates": int(post.listed),
             "restricted": bool(post.restricted),

@@ -69,7 +69,7 @@ def open_run(
     summary = read_summary(Path(directory))
     if summary.get("task") == DEDUPE:
         checked(Path(directory), summary, check_dedupe)
-        return SavedDedupe(Path(directory), summary)
+        return SavedDedupe(Path(directory), summary, a)
     return open_linkage(directory, a=a, b=b, progress=progress)
 
 

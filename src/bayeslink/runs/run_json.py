@@ -164,7 +164,7 @@ def read_linkage(directory: Path) -> dict[str, Any]:
         raise InputError(
             f"{directory} is of `bayeslink dedupe`: one file, so there are no links in it. Who is "
             "who is in clusters.csv, a row a person in people.csv, pairs in pairs.parquet; "
-            "`bayeslink evaluate` judges it, and bl.open_run opens it."
+            "`bayeslink report` shows it, `bayeslink evaluate` judges it, bl.open_run opens it."
         )
     checked(directory, summary, check)
     return summary

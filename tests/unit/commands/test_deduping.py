@@ -168,7 +168,6 @@ def test_the_settings_file_repeats_the_run(saved, tmp_path):
 def test_commands_for_linkages_say_what_works_instead(saved, tmp_path):
     out, _ = saved
     for words in (
-        ("report", out),
         ("explain", out, "1", "2"),
         ("join", out, "-o", tmp_path / "x.csv"),
         ("population", out),

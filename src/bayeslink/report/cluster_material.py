@@ -1,0 +1,87 @@
+"""What the report of a deduplication is made of, gathered from a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bayeslink.errors import InputError
+from bayeslink.pairs.source import Ints
+from bayeslink.runs import link_toml
+from bayeslink.runs.cluster_cells import Cells, CellsOf, cells_of
+from bayeslink.runs.cluster_structure import Structure
+from bayeslink.runs.dedupe_run import DedupeRun
+from bayeslink.sampling.clusters import Entities
+
+_AS_ASKED = "The records' values and ids are left out, as asked."
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMaterial:
+    """The tables of a run, its words, how its clusters hang together, and the records' values."""
+
+    summary: dict[str, Any]  # run.json
+    clusters: pa.Table  # the records of a person together
+    pairs: pa.Table
+    parameters: pa.Table
+    draws: pa.Table
+    entities: Entities
+    settings: str  # dedupe.toml, its paths without their folders
+    structure: Structure
+    cells: CellsOf | None
+    remark: str  # why values are not shown; "" if they are
+    named: bool  # whether ids are shown
+
+    def name(self, record: int) -> str:
+        """What a record is called."""
+        return str(self.clusters["id"][record]) if self.named else f"record {record + 1}"
+
+    def values(self, records: Sequence[int]) -> list[Cells]:
+        """What records hold; nothing, if values are not shown."""
+        return [{} for _ in records] if self.cells is None else self.cells(records)
+
+    def levels(self) -> dict[str, Ints]:
+        """The levels of the pairs, by field."""
+        names = [f["name"] for f in self.summary["fields"]]
+        return {name: self.pairs[f"gamma_{name}"].to_numpy().astype(np.int64) for name in names}
+
+    def equal(self) -> Mapping[str, frozenset[int]]:
+        """The levels at which two values are the same, by field: "equal", else the best."""
+        found = {}
+        for f in self.summary["fields"]:
+            levels = {k for k, name in enumerate(f["levels"], 1) if name.startswith("equal")}
+            found[f["name"]] = frozenset(levels or {len(f["levels"])})
+        return found
+
+
+def gather(run: DedupeRun, *, values: bool) -> ClusterMaterial:
+    """What the report tells of a run, fresh or opened."""
+    summary = run.provenance()
+    if len(summary["inputs"]) != 1:
+        raise InputError(
+            "the report is of one file with duplicates. Of several files, run.clusters and "
+            "run.summary() have the people."
+        )
+    clusters, pairs = run.as_table("clusters"), run.as_table("pairs")
+    cells = cells_of(run) if values else _AS_ASKED
+    remark = cells if isinstance(cells, str) else ""
+    if remark and values:
+        remark = f"The records' values cannot be shown: {remark}"
+    return ClusterMaterial(
+        summary=summary,
+        clusters=clusters,
+        pairs=pairs,
+        parameters=run.as_table("parameters"),
+        draws=run.as_table("draws"),
+        entities=run.entities,
+        settings=link_toml.without_folders(run.toml),
+        structure=Structure.of(clusters, pairs, summary["theta"] / math.log(2)),
+        cells=None if isinstance(cells, str) else cells,
+        remark=remark,
+        named=values,
+    )
