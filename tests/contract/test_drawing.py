@@ -23,7 +23,7 @@ def test_draws_are_uniform_among_the_pairs_at_a_level(engine, one_file):
         if not len(pairs):
             continue
         sizes = source.join_sizes()
-        joins = [(ANY, 0, len(pairs))]
+        joins = [(ANY, 0, source.scope.n_drawn)]
         joins += [(j, h, int(sizes[j, h])) for j, h in np.argwhere(sizes > 0)]
         for field, level, size in joins:
             wanted = np.ones(len(pairs), bool) if field == ANY else pairs.levels[:, field] == level
@@ -54,4 +54,6 @@ def test_all_levels_above_the_first_can_be_drawn(engine, one_file):
             continue
         counts = source.level_counts().counts
         sizes = source.join_sizes()
-        assert (sizes[:, 2:] == counts[:, 2:]).all()
+        if problem.files is None:
+            assert (sizes[:, 2:] == counts[:, 2:]).all()
+        assert (sizes[:, 2:] >= counts[:, 2:]).all()

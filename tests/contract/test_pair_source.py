@@ -1,6 +1,7 @@
 """What every PairSource must do, on random small problems, against two plain loops.
 
-Each problem comes as two files, and as one file whose records are compared with each other.
+Each problem comes as two files, as one file whose records are compared with each other, and as
+several files that stand together in one.
 """
 
 import pickle
@@ -21,6 +22,7 @@ from bayeslink.engines import arrays, joining, missing, search, work
 from bayeslink.engines import pattern_counts as counts
 from bayeslink.engines.listed import ListedPairs
 from bayeslink.engines.local import LocalPairs
+from bayeslink.engines.many_files import of_files
 from bayeslink.engines.preselected import ChosenPairs
 from bayeslink.engines.spark import sending
 from bayeslink.engines.spark.sending import Sender, loads
@@ -28,7 +30,7 @@ from bayeslink.engines.swapping import SwappedNames
 from bayeslink.engines.swaps import Swaps
 from bayeslink.errors import InputError, TooManyPairsError
 from bayeslink.pairs.candidates import Candidates
-from bayeslink.pairs.source import Pairs, PairSource, sum_weights
+from bayeslink.pairs.source import Files, Pairs, PairSource, sum_weights
 from tests import oracles
 
 
@@ -57,12 +59,14 @@ COLUMNS = {
     "number": CODES,
     "zone": ["x", "y", None],
 }
+SEVERAL = "several files"  # in one, some of them without duplicates
 BLOCKS = [(), (), ("zone",), ("zone", "code")]
 
 
 def local(problem, threads=2):
     a, b = problem.records()
-    return LocalPairs(a, b, problem.fields, [exact(k) for k in problem.block], workers=threads)
+    pairs = LocalPairs(a, b, problem.fields, [exact(k) for k in problem.block], workers=threads)
+    return pairs if problem.files is None else of_files(pairs, problem.files)
 
 
 def listed(problem, threads=2):
@@ -85,6 +89,7 @@ def listed(problem, threads=2):
             for _, rows in problem.sides()
         )[:n_files],
         one_file=problem.one_file,
+        files=problem.files,
     )
 
 
@@ -112,7 +117,8 @@ def sent(problem, threads=2):
     """The local engine with all of its work sent to others, B in pieces of five records."""
     a, b = problem.records()
     others = Others(FOLDER.name)
-    return LocalPairs(a, b, problem.fields, [exact(k) for k in problem.block], workers=others)
+    pairs = LocalPairs(a, b, problem.fields, [exact(k) for k in problem.block], workers=others)
+    return pairs if problem.files is None else of_files(pairs, problem.files)
 
 
 FOLDER = tempfile.TemporaryDirectory()
@@ -247,6 +253,7 @@ class Problem:
     block: tuple
     names: tuple = ("A", "B")  # begin the ids
     one_file: bool = False  # the rows of A alone count
+    files: Files | None = None  # several that stand together in the one
 
     def records(self):
         a, b = (oracles.records(rows, side=name) for name, rows in self.sides())
@@ -278,8 +285,13 @@ class Problem:
 
     def pairs(self):
         """All pairs in scope and their levels, by two loops."""
-        found = oracles.all_pairs(self.fields, self.rows_a, self.rows_b, self.block)
-        return [(a, b, levels) for a, b, levels in found if not self.one_file or a < b]
+        found = list(oracles.all_pairs(self.fields, self.rows_a, self.rows_b, self.block))
+        if self.one_file:
+            found = [pair for pair in found if pair[0] < pair[1]]
+        if self.files is not None:
+            of, clean = self.files.of, self.files.clean
+            found = [p for p in found if of[p[0]] != of[p[1]] or of[p[0]] not in clean]
+        return found
 
 
 def random_problem(rng, one_file=False):
@@ -296,11 +308,15 @@ def random_problem(rng, one_file=False):
     block = BLOCKS[rng.integers(len(BLOCKS))]
     if one_file:
         rows_a = [*rows_a, *rows_b]
-        return Problem(rows_a, rows_a, fields, block, ("A", "A"), one_file)
+        files = None
+        if one_file == SEVERAL:
+            clean = tuple(np.flatnonzero(rng.random(3) < 0.6).tolist())
+            files = Files(("x", "y", "z"), rng.integers(0, 3, len(rows_a)), clean)
+        return Problem(rows_a, rows_a, fields, block, ("A", "A"), True, files)
     return Problem(rows_a, rows_b, fields, block)
 
 
-@pytest.fixture(params=[False, True], ids=["two files", "one file"])
+@pytest.fixture(params=[False, True, SEVERAL], ids=["two files", "one file", SEVERAL])
 def one_file(request):
     return request.param
 
@@ -452,7 +468,7 @@ def test_counts_of_a_sample_of_records_add_up_and_come_near(monkeypatch):
 def test_an_engine_is_a_pair_source(engine, one_file):
     source = random_problem(np.random.default_rng(0), one_file).source(engine)
     assert isinstance(source, PairSource)
-    assert source.one_file == one_file
+    assert source.one_file == bool(one_file)
     described = source.describe()
     assert described.engine in ("local", "listed")
     sizes = [source.n_a, source.n_b]
@@ -569,7 +585,7 @@ def test_the_scope_of_one_file_is_its_pairs(engine):
 def test_too_long_a_list_is_refused(engine, monkeypatch, one_file):
     rows = [{"name": "ann", "zone": "x"} for _ in range(40)]
     names = ("A", "A") if one_file else ("A", "B")
-    source = Problem(rows, rows, [levenshtein("name")], (), names, one_file).source(engine)
+    source = Problem(rows, rows, [levenshtein("name")], (), names, bool(one_file)).source(engine)
     if engine is listed:
         source._most = 100
     else:
@@ -635,3 +651,17 @@ def test_candidates_are_really_reused():
     assert candidates.searches == 1
     candidates.above(Additive(weights), -3.0)
     assert candidates.searches == 2
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_records_of_a_file_without_duplicates_are_no_pair(engine):
+    rows = [{"name": f"ann{k}"} for k in range(6)]
+    files = Files(("census", "survey"), np.array([0, 0, 0, 1, 1, 1]), (0,))
+    problem = Problem(rows, rows, [levenshtein("name")], (), ("A", "A"), True, files)
+    source = problem.source(engine)
+    assert source.n_pairs == 12
+    assert source.files == files
+    assert len(source.find([("A0", "A3"), ("A3", "A4")])) == 2
+    with pytest.raises(InputError, match="two records of census, where nobody is twice"):
+        source.find([("A0", "A1"), ("A0", "A3")])
+    assert "census, survey" in repr(source)

@@ -6,6 +6,8 @@ from functools import cache
 
 import numpy as np
 
+from bayeslink.linkage.partitions import PartitionPrior
+
 
 @cache
 def partitions(n):
@@ -52,19 +54,36 @@ def likelihood(cluster, w, rho):
     return total / (k * (1 + (k - 1) * rho) ** (k - 2))
 
 
-def prior(z, beta):
-    """N! · Dirichlet-multinomial of the sizes · Π sizes!, up to a constant."""
-    n, total = len(z), sum(beta)
-    out = math.lgamma(n + 1) - math.lgamma(n + total)
-    sizes = [len(c) for c in z]
-    for k in set(sizes):
-        if k >= len(beta):
-            return -math.inf
-        out += math.lgamma(sizes.count(k) + beta[k]) - math.lgamma(beta[k])
-    return out + sum(math.lgamma(k + 1) for k in sizes)
+def one_file_prior(n, beta):
+    return PartitionPrior(np.zeros(n, np.int32), np.array([0.0, 2.0]), np.array([beta]))
 
 
-def posterior(n, w, rho, beta, together=(), apart=()):
+def prior(z, given):
+    """N! · shares of sets of files · shares of sizes in each file · Π sizes!, up to a constant.
+
+    A sequence of people: each time, the chance of what is seen given all before.
+    """
+    files = sorted({int(f) for f in range(len(given.beta))})
+    sets, sizes, out = [], [[] for _ in files], math.lgamma(len(z) + 1)
+    for cluster in z:
+        in_files = [sum(int(given.file[i]) == f for i in cluster) for f in files]
+        which = sum(1 << f for f in files if in_files[f])
+        seen = sets.count(which), len(sets)
+        out += math.log((seen[0] + given.alpha[which]) / (seen[1] + sum(given.alpha)))
+        sets.append(which)
+        for f, k in zip(files, in_files, strict=True):
+            if k == 0:
+                continue
+            if k >= len(given.beta[f]) or given.beta[f][k] == 0:
+                return -math.inf
+            seen = sizes[f].count(k), len(sizes[f])
+            out += math.log((seen[0] + given.beta[f][k]) / (seen[1] + sum(given.beta[f])))
+            out += math.lgamma(k + 1)
+            sizes[f].append(k)
+    return out
+
+
+def posterior(n, w, rho, given, together=(), apart=()):
     """{partition: probability}."""
     log_p = {}
     for z in partitions(n):
@@ -74,8 +93,8 @@ def posterior(n, w, rho, beta, together=(), apart=()):
         if any(where[i] == where[j] for i, j in apart):
             continue
         worth = [likelihood(cluster, w, rho) for cluster in z]
-        if min(worth) > 0:
-            log_p[z] = prior(z, beta) + sum(map(math.log, worth))
+        if min(worth) > 0 and prior(z, given) > -math.inf:
+            log_p[z] = prior(z, given) + sum(map(math.log, worth))
     most = max(log_p.values())
     p = {z: math.exp(value - most) for z, value in log_p.items()}
     return {z: value / sum(p.values()) for z, value in p.items()}

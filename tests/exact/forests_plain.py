@@ -2,13 +2,16 @@
 
 import math
 
+from tests.exact.forests import prior
+
 
 class PlainForest:
     """Parents of records; children in the order in which the kernel goes through them."""
 
-    def __init__(self, candidates, beta, rho, log_w):
+    def __init__(self, candidates, given, clean, rho, log_w):
         n = len(candidates.start) - 1
-        self.n, self.beta, self.rho, self.log_w = n, beta, rho, log_w
+        self.n, self.given, self.rho, self.log_w = n, given, rho, log_w
+        self.clean = clean  # files
         self.near = [
             list(
                 zip(
@@ -29,15 +32,9 @@ class PlainForest:
         trees = {}
         for i in range(self.n):
             trees.setdefault(self.root(i), []).append(i)
-        k, total = len(trees), float(sum(self.beta))
-        out = math.lgamma(k + 1) - math.lgamma(k + total)
-        sizes = [len(t) for t in trees.values()]
-        for s in set(sizes):
-            if s >= len(self.beta):
-                return -math.inf
-            out += math.lgamma(sizes.count(s) + self.beta[s]) - math.lgamma(self.beta[s])
-        for s in sizes:
-            out += math.lgamma(s + 1) - math.log(s * (1 + (s - 1) * self.rho) ** (s - 2))
+        out = prior(tuple(trees.values()), self.given)
+        for s in map(len, trees.values()):
+            out -= math.log(s * (1 + (s - 1) * self.rho) ** (s - 2))
         for i in range(self.n):
             if self.parent[i] >= 0:
                 out += self.log_w[self.edge[i][0]]
@@ -140,6 +137,46 @@ class PlainForest:
             if y in part:
                 self.hang(y, x, (g, None))
 
+    def change_places(self, i, uniform):
+        near, file = dict(self.near[i]), self.given.file
+        if int(file[i]) not in self.clean or not near:
+            return
+        y, accept = list(near)[int(uniform() * len(near))], uniform()
+        beside = [*self.children[y], *([self.parent[y]] if self.parent[y] >= 0 else [])]
+        others = [j for j in beside if file[j] == file[i]]
+        if self.root(y) == self.root(i) or not others:
+            return
+        j = others[0]
+        hung = [[*self.children[x], *([self.parent[x]] if self.parent[x] >= 0 else [])]
+                for x in (i, j)]  # fmt: skip
+        for x, ends in zip((i, j), hung, strict=True):
+            if len(ends) > 1:
+                return
+            for end in ends:
+                if self.edge[x if self.parent[x] == end else end][1] is not None:
+                    return
+        near_j = dict(self.near[j])
+        if hung[0] and hung[0][0] not in near_j:
+            return
+        before, now = self.state(), self.log_target()
+        self.exchange(i, j, near, near_j, hung)
+        chances = [1 / len(near), 1 / len(near if hung[0] else near_j)]
+        if not accept < math.exp(self.log_target() - now) * chances[1] / chances[0]:
+            self.be(before)
+
+    def exchange(self, i, j, near_i, near_j, hung):
+        """Each in the place of the other, beside the records that they hung on or that hung on."""
+        is_root = self.parent[i] < 0, self.parent[j] < 0
+        for x, ends in zip((i, j), hung, strict=True):
+            for end in ends:
+                self.unhang(x if self.parent[x] == end else end)
+        for x, ends, near, root in (
+            (i, hung[1], near_i, is_root[1]), (j, hung[0], near_j, is_root[0]),
+        ):  # fmt: skip
+            for end in ends:
+                child, p = (end, x) if root else (x, end)
+                self.hang(child, p, (near[end], None))
+
     def birth(self, a, b, g, q, uniform):
         accept = uniform()
         if self.root(a) == self.root(b):
@@ -193,6 +230,7 @@ def plain_sweep(forest, far, moves, births):
         i = int(moves() * forest.n)
         forest.move_part(i, moves)
         forest.move_original(i, moves)
+        forest.change_places(i, moves)
     for p in range(far.a_sweep):
         if births() < 0.5:
             a, b = (int(x) for x in far.pairs[p])

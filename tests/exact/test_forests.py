@@ -9,19 +9,21 @@ from scipy.special import gammaln
 
 from bayeslink.comparing.fields import given_levels
 from bayeslink.engines.listed import ListedPairs
+from bayeslink.errors import SettingsError
 from bayeslink.kernels import random
 from bayeslink.linkage.clustering import ClusterLoss, least_loss, pairs_together
-from bayeslink.linkage.forest import solve_forest
-from bayeslink.linkage.partitions import ClusterSizes, log_prior
+from bayeslink.linkage.forest import roots, solve_forest
+from bayeslink.linkage.partitions import ClusterSizes, PartitionPrior
 from bayeslink.model.structure import Structure
 from bayeslink.model.weights import Parameters, Priors
-from bayeslink.pairs.source import Pairs, count_levels
+from bayeslink.pairs.source import Files, Pairs, count_levels
 from bayeslink.sampling.chains import run_chain
 from bayeslink.sampling.forest import ForestChain, ForestLayout
 from bayeslink.sampling.unlisted import FarPairs
 from tests.exact.forests import (
     as_partition,
     likelihood,
+    one_file_prior,
     partitions,
     posterior,
     prior,
@@ -45,17 +47,52 @@ CASES = {  # ρ, pairs that are listed, known to be one, known to be two
     "none listed": (0.1, "none", NONE, NONE),
     "known": (0.3, "all", ((0, 3), (3, 4)), ((1, 2), (0, 5))),
     "known, half unlisted": (0.3, "half", ((0, 3),), ((1, 2),)),
+    "known, none listed": (0.3, "none", ((0, 3),), NONE),
     "star, known": (0.0, "all", ((0, 3),), ((1, 2),)),
 }
+FILES = {  # file of each record, and which files are clean
+    "two clean files": ((0, 1, 0, 1, 0, 1, 1), (0, 1)),
+    "a clean file and another": ((0, 1, 1, 0, 1, 1, 0), (0,)),
+    "two files with duplicates": ((0, 1, 1, 0, 1, 0, 1), ()),
+    "three files": ((0, 1, 2, 2, 1, 0, 2), (0, 1)),
+}
+OF_FILES = [
+    pytest.param(case, files, id=f"{case}-{files}")
+    for files in FILES
+    for case in ("star", "pointers", "half unlisted", "none listed")
+] + [
+    pytest.param("star, known", "two files with duplicates", id="star, known"),
+    pytest.param("known, half unlisted", "three files", id="known, half unlisted"),
+]
 
 
-def one_file(fields, levels, n):
+def several(files, n):
+    """Files without records of their own: those of the first n."""
+    if files is None:
+        return None
+    of, clean = FILES[files]
+    return Files(tuple("xyz"[: max(of) + 1]), np.array(of[:n]), clean)
+
+
+def prior_of(n, files=None):
+    if files is None:
+        return one_file_prior(n, BETA)
+    given = several(files, n)
+    alpha = np.array([0.0, 1.2, 0.7, 1.6, 0.9, 0.4, 1.1, 0.6])[: 1 << len(given.names)]
+    clean = np.array([0.0, 1.0, *np.zeros(len(BETA) - 2)])
+    beta = [clean if k in given.clean else np.append(0.0, np.roll(BETA[1:], k))
+            for k in range(len(given.names))]  # fmt: skip
+    return PartitionPrior(given.of.astype(np.int32), alpha, np.array(beta))
+
+
+def one_file(fields, levels, n, files=None):
     a, b = (rows.astype(np.int32) for rows in np.triu_indices(n, 1))
     ids = [[f"r{i}" for i in range(n)]]
-    return ListedPairs(fields, Pairs(a, b, np.asarray(levels, np.uint8)), ids, one_file=True)
+    pairs = Pairs(a, b, np.asarray(levels, np.uint8))
+    return ListedPairs(fields, pairs, ids, one_file=True, files=files)
 
 
-def given_weights(n, rng, missing=2, spread=2.5):
+def given_weights(n, rng, missing=2, spread=2.5, files=None):
     """A source in which each pair has a level of its own, and m and u by which they weigh w.
 
     Some pairs miss the field, and weigh nothing.
@@ -67,7 +104,7 @@ def given_weights(n, rng, missing=2, spread=2.5):
     levels = np.arange(1, n_pairs + 1)
     levels[rng.choice(n_pairs, missing, replace=False)] = 0
     field = given_levels("x", [f"pair {k}" for k in range(n_pairs)])
-    pairs = one_file([field], levels[:, None], n)
+    pairs = one_file([field], levels[:, None], n, several(files, n))
     m, u = np.append(0.0, m)[None], np.append(0.0, u)[None]
     priors = Priors(SURE * m, SURE * u, m > 0)
     structure = Structure(priors, np.bincount(levels, minlength=n_pairs + 1)[None])
@@ -80,15 +117,16 @@ def rows(pairs, which):
     return Pairs(at[:, 0].copy(), at[:, 1].copy(), pairs.levels_of(at[:, 0], at[:, 1]))
 
 
-def chain_of(problem, rho, listed, together, apart, seed, n_draws, beta=BETA, tune=50):
+def chain_of(problem, rho, listed, together, apart, seed, n_draws, given=None, tune=50):
     pairs, structure, parameters, _ = problem
     n = pairs.n_a
+    given = given or prior_of(n)
     keep = {"all": np.arange(pairs.n_pairs), "none": np.arange(0)}.get(
         listed, np.arange(0, pairs.n_pairs, 2)
     )
     candidates = pairs.pairs_above(np.zeros_like(parameters.m), -1.0).take(keep)
     known = rows(pairs, together), rows(pairs, apart)
-    layout = ForestLayout.of(pairs, structure, candidates, *known, beta)
+    layout = ForestLayout.of(pairs, structure, candidates, *known, given)
     far = None
     if listed != "all":
         barred = np.concatenate([layout.listed.numbered(n), known[1].numbered(n)])
@@ -102,11 +140,13 @@ def chain_of(problem, rho, listed, together, apart, seed, n_draws, beta=BETA, tu
     return ForestChain(layout, far, grid, start, log_rho, 0, seed, tune, n_draws, 1)
 
 
-def compare(problem, rho, listed, together, apart, seed=5, n_draws=40_000):
-    """Total variation of partitions and of the number of people; and what chance allows."""
+def compare(problem, rho, listed, together, apart, files=None, seed=5, n_draws=40_000):
+    """Total variation of partitions, of the number of people and of that by files; and chance."""
     pairs, _, _, w = problem
-    truth = posterior(pairs.n_a, w, rho, BETA, together, apart)
-    draws = run_chain(chain_of(problem, rho, listed, together, apart, seed, n_draws), 50, n_draws)
+    given = prior_of(pairs.n_a, files)
+    truth = posterior(pairs.n_a, w, rho, given, together, apart)
+    chain = chain_of(problem, rho, listed, together, apart, seed, n_draws, given)
+    draws = run_chain(chain, 50, n_draws)
     labels, counts = np.unique(draws.kept, axis=0, return_counts=True)
     found = dict.fromkeys(partitions(pairs.n_a), 0.0)
     for row, count in zip(labels, counts, strict=True):
@@ -118,7 +158,13 @@ def compare(problem, rho, listed, together, apart, seed=5, n_draws=40_000):
     for z, chance in truth.items():
         people[len(z)] += chance
     seen = np.bincount(draws.n_entities, minlength=len(people)) / n_draws
-    return tv, np.sqrt(p / n_draws).sum() * 0.4, np.abs(seen - people).max()
+    by_files = np.zeros(len(given.alpha))
+    for z, chance in truth.items():
+        for cluster in z:
+            by_files[sum({1 << given.file[i] for i in cluster})] += chance
+    apart_by = np.abs(draws.in_files.mean(0) - by_files).max()
+    far = max(np.abs(seen - people).max(), apart_by / 3)
+    return tv, np.sqrt(p / n_draws).sum() * 0.4, far
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -132,6 +178,18 @@ def test_the_sampler_draws_from_every_partition_as_often_as_it_should(case):
         assert people < 0.012
 
 
+@pytest.mark.parametrize(("case", "files"), OF_FILES)
+def test_the_sampler_draws_from_every_partition_of_several_files(case, files):
+    """Never two records of a clean file in one."""
+    rng = np.random.default_rng(sum(map(ord, case + files)))
+    n = 6
+    problem = given_weights(n, rng, files=files, spread=1.5)
+    n_draws = 40_000 if CASES[case][0] else 200_000  # stars move slowly
+    tv, chance, people = compare(problem, *CASES[case], files, n_draws=n_draws)
+    assert tv < 2 * chance + 0.005
+    assert people < 0.012
+
+
 def test_a_wrong_target_is_found():
     """The same check fails for another ρ, another prior, and weights with one pair changed."""
     problem = given_weights(6, np.random.default_rng(5), spread=4.0)
@@ -142,11 +200,11 @@ def test_a_wrong_target_is_found():
         found[as_partition(row)] += 1 / len(draws.kept)
     other = w.copy()
     other[0, 1] = other[1, 0] = w[0, 1] + 1.5
-    right = posterior(6, w, 0.02, BETA)
+    right = posterior(6, w, 0.02, prior_of(6))
     wrong = [
-        posterior(6, w, 1.0, BETA),
-        posterior(6, w, 0.02, BETA[[0, 2, 1, 3, 4, 5, 6]]),
-        posterior(6, other, 0.02, BETA),
+        posterior(6, w, 1.0, prior_of(6)),
+        posterior(6, w, 0.02, one_file_prior(6, BETA[[0, 2, 1, 3, 4, 5, 6]])),
+        posterior(6, other, 0.02, prior_of(6)),
     ]
     chance = 0.8 * np.sqrt(np.array(list(right.values())) / len(draws.kept)).sum() + 0.005
     distances = [sum(abs(found[z] - p[z]) for z in p) / 2 for p in (right, *wrong)]
@@ -159,12 +217,12 @@ def test_rho_is_learned():
     problem = given_weights(5, np.random.default_rng(8))
     rhos = np.array([0.001, 0.03, 0.3, 1.0])
     chain = chain_of(problem, 0.3, "all", NONE, NONE, 5, 60_000)
-    chain.sizes = chain.sizes._replace(log_rho=np.log(rhos))
+    chain.prior = chain.prior._replace(log_rho=np.log(rhos))
     draws = run_chain(chain, 50, 60_000)
     joint = {}
     for k, rho in enumerate(rhos):
         for z in partitions(5):
-            log_p = prior(z, BETA) + sum(np.log(likelihood(c, problem[3], rho)) for c in z)
+            log_p = prior(z, prior_of(5)) + sum(np.log(likelihood(c, problem[3], rho)) for c in z)
             joint[z, k] = np.exp(log_p)
     total = sum(joint.values())
     seen = dict.fromkeys(joint, 0.0)
@@ -181,9 +239,9 @@ def test_m_and_u_are_learned_where_people_have_two_records_at_most():
     pairs = one_file(fields, levels, n)
     structure = Structure.independent(fields, pairs.level_counts().counts)
     parameters = structure.mode(rows(pairs, [(0, 1)]))
-    beta = np.array([0.0, 1.5, 1.0])
+    given = one_file_prior(n, np.array([0.0, 1.5, 1.0]))
     draws = run_chain(
-        chain_of((pairs, structure, parameters, None), 0.3, "half", NONE, NONE, 2, 60_000, beta),
+        chain_of((pairs, structure, parameters, None), 0.3, "half", NONE, NONE, 2, 60_000, given),
         50, 60_000,
     )  # fmt: skip
     log_p = {}
@@ -192,7 +250,7 @@ def test_m_and_u_are_learned_where_people_have_two_records_at_most():
             continue
         linked = rows(pairs, [c for c in z if len(c) == 2])
         counts = count_levels(linked.levels, structure.all_counts.shape[1])
-        log_p[z] = prior(z, beta) + sum(
+        log_p[z] = prior(z, given) + sum(
             log_multinomial(c[j, 1 : f.n_levels + 1], alpha)
             for c, which in ((counts, "m_prior"), (structure.all_counts - counts, "u_prior"))
             for j, f in enumerate(fields)
@@ -214,14 +272,16 @@ def log_multinomial(counts, alpha):
 
 @pytest.mark.parametrize("listed", ["all", "half", "none"])
 @pytest.mark.parametrize("rho", [0.0, 0.2, 1.0])
-def test_sweeps_do_what_the_plain_version_does(rho, listed):
+@pytest.mark.parametrize("files", [None, *FILES])
+def test_sweeps_do_what_the_plain_version_does(rho, listed, files):
     """From the same uniform numbers the same forest, sweep for sweep."""
     rng = np.random.default_rng(4)
     moved = unlisted = deep = 0
     for seed in range(6):
-        chain = chain_of(given_weights(7, rng), rho, listed, NONE, NONE, seed, 30, BETA)
-        c = chain.layout.candidates
-        plain = PlainForest(c, BETA, rho, None)
+        problem = given_weights(7, rng, files=files)
+        chain = chain_of(problem, rho, listed, NONE, NONE, seed, 30, prior_of(7, files))
+        c, given = chain.layout.candidates, chain.layout.prior
+        plain = PlainForest(c, given, several(files, 7).clean if files else (), rho, None)
         for sweep in range(25):
             far = chain._proposals(1)
             log_w = chain.state.log_m - chain.state.log_u
@@ -239,7 +299,7 @@ def test_sweeps_do_what_the_plain_version_does(rho, listed):
             deep += sum(plain.parent[p] >= 0 for p in plain.parent if p >= 0)
     assert moved > 50
     assert (unlisted > 0) == (listed != "all")
-    assert (deep > 0) == (rho > 0)
+    assert (deep > 0) == (rho > 0) or files == "two clean files"
 
 
 def stream(seed, sweep, block):
@@ -252,27 +312,70 @@ def stream(seed, sweep, block):
 def test_the_prior_of_partitions(n):
     beta = ClusterSizes(0.4, 3.0).beta(n)
     assert len(beta) == n + 1
-    log_p = [
-        log_prior(np.bincount([len(c) for c in z], minlength=n + 1), beta) - prior(z, beta)
-        for z in partitions(n)
-    ]
-    assert np.ptp(log_p) < 1e-9
+    ours = PartitionPrior.of(ClusterSizes(0.4, 3.0), n)
+    given = one_file_prior(n, beta)
+    apart = [ours.log(labels(z, n)) - prior(z, given) for z in partitions(n)]
+    assert np.ptp(apart) < 1e-9
+
+
+def labels(z, n):
+    out = np.zeros(n, np.int64)
+    for k, cluster in enumerate(z):
+        out[list(cluster)] = k
+    return out
+
+
+@pytest.mark.parametrize("files", FILES)
+def test_the_prior_of_partitions_of_several_files(files):
+    n = 6
+    ours = PartitionPrior.of(ClusterSizes(0.4, 3.0), n, several(files, n))
+    allowed = [z for z in partitions(n) if prior(z, ours) > -np.inf]
+    assert len(allowed) < len(partitions(n)) or not FILES[files][1]
+    apart = [ours.log(labels(z, n)) - prior(z, ours) for z in allowed]
+    assert np.ptp(apart) < 1e-9
+    for z in partitions(n):
+        assert ours.allows(labels(z, n)) == (z in allowed)
+
+
+def test_any_number_of_people_in_both_of_two_clean_files_is_about_as_likely():
+    n = 40
+    ours = PartitionPrior.of(ClusterSizes(), 2 * n, Files(("x", "y"), np.arange(2 * n) % 2, (0, 1)))
+    log_p = []
+    for both in range(n + 1):
+        clusters = np.arange(2 * n) - np.where(
+            np.arange(2 * n) // 2 < both, np.arange(2 * n) % 2, 0
+        )
+        ways = 2 * gammaln(n + 1) - gammaln(both + 1) - 2 * gammaln(n - both + 1)
+        log_p.append(ours.log(np.unique(clusters, return_inverse=True)[1]) + ways)
+    assert np.ptp(log_p) < np.log(4)
+
+
+def test_too_many_files_are_refused():
+    files = Files(tuple("abcdefghijk"), np.arange(11), ())
+    with pytest.raises(SettingsError, match="11 files are given; at most 10"):
+        PartitionPrior.of(ClusterSizes(), 11, files)
 
 
 # --- the best forest, the best partition ----------------------------------------------------------
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.1, 1.0])
-def test_the_best_forest_is_the_best_of_all(rho):
+@pytest.mark.parametrize("files", [None, "two clean files", "three files"])
+def test_the_best_forest_is_the_best_of_all(rho, files):
     rng = np.random.default_rng(2)
     for n in (3, 5, 5):
         w = symmetric(rng.normal(1, 3, n * (n - 1) // 2), n)
+        given = several(files, n)
+        apart = np.full(n, -1) if files is None else given.apart
+        w[(apart[:, None] >= 0) & (apart[:, None] == apart)] = -np.inf
         a, b = np.nonzero(np.triu(w > 0, 1))
+        clean = np.where(apart >= 0, 1 << np.maximum(apart, 0), 0)
         parent, gap = solve_forest(
-            a.astype(np.int32), b.astype(np.int32), w[a, b], n, rho, np.arange(n, dtype=np.uint64)
-        )
+            a.astype(np.int32), b.astype(np.int32), w[a, b], n, rho,
+            np.arange(n, dtype=np.uint64), clean,
+        )  # fmt: skip
         assert gap == 0
-        assert worth(parent, w, rho) == pytest.approx(best_worth(n, w, rho))
+        assert worth(parent, w, rho) == pytest.approx(best_worth(n, w, rho, apart))
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.1, 1.0])
@@ -298,13 +401,35 @@ def worth(parent, w, rho):
     return sum(w[i, p] + (log_rho if parent[p] >= 0 else 0.0) for i, p in edges)
 
 
-def best_worth(n, w, rho):
+@pytest.mark.parametrize("rho", [0.0, 0.1, 1.0])
+def test_a_large_component_holds_nobody_of_a_clean_file_twice(rho):
+    rng, n = np.random.default_rng(2), 14
+    for _ in range(6):
+        of = rng.integers(0, 3, n)
+        w = symmetric(rng.normal(1, 3, n * (n - 1) // 2), n)
+        w[(of[:, None] == of) & (of < 2)] = -np.inf
+        a, b = (x.astype(np.int32) for x in np.nonzero(np.triu(w > 0, 1)))
+        keys, clean = rng.permutation(n).astype(np.uint64), np.where(of < 2, 1 << of, 0)
+        parent, gap = solve_forest(a, b, w[a, b], n, rho, keys, clean)
+        cluster = roots(parent)
+        for c in set(cluster.tolist()):
+            assert (np.bincount(of[cluster == c], minlength=3)[:2] <= 1).all()
+        assert worth(parent, w, rho) > 0
+        assert gap >= 0
+
+
+def best_worth(n, w, rho, apart):
+    def allowed(cluster):
+        held = [apart[i] for i in cluster if apart[i] >= 0]
+        return len(held) == len(set(held))
+
     return max(
         sum(
             max(worth(as_parents(n, root, parent), w, rho) for root, parent in rooted_trees(c))
             for c in z
         )
         for z in partitions(n)
+        if all(map(allowed, z))
     )
 
 

@@ -44,7 +44,7 @@ class ListedPairs:
     memory = None
     one_file = closed = remote = False
     workers = 1
-    copies = None
+    copies = files = None
 
     def __init__(self, fields, pairs, key_a, key_b):
         self.fields, self.pairs = fields, pairs

@@ -7,6 +7,7 @@ the blocking key, so that the records of B that one of A may link to are one ran
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -108,13 +109,7 @@ class Tables:
         one_file: bool = False,
     ) -> None:
         self.one_file = one_file
-        n_blocks = int(max(block_a.max(initial=-1), block_b.max(initial=-1))) + 1
-        self.order_a, self.start_a = _sorted_by_block(block_a, n_blocks)
-        self.order_b, self.start_b = _sorted_by_block(block_b, n_blocks)
-        self.scope = Scope(np.diff(self.start_a), np.diff(self.start_b), one_file=one_file)
-        self.block_a = np.repeat(np.arange(n_blocks), self.scope.sizes_a)
-        self.block_b = np.repeat(np.arange(n_blocks), self.scope.sizes_b)
-        self.from_b, self.to_b = self.start_b[self.block_a], self.start_b[self.block_a + 1]
+        self._sort(block_a, block_b)
         self.memory = memory = Memory() if memory is None else memory
         n_values = np.array([(len(d.a.values), len(d.b.values) + 1) for d in dictionaries])
         self.first_row, self.base = _starts(n_values[:, 0]), _starts(n_values[:, 1])
@@ -139,9 +134,34 @@ class Tables:
             at = end
             dictionaries[j] = replace(d, table=NO_TABLE)
         self.indptr[-1] = at
+        self._forget()
+
+    def _sort(self, block_a: Ints, block_b: Ints) -> None:
+        n_blocks = int(max(block_a.max(initial=-1), block_b.max(initial=-1))) + 1
+        self.order_a, self.start_a = _sorted_by_block(block_a, n_blocks)
+        self.order_b, self.start_b = _sorted_by_block(block_b, n_blocks)
+        self.scope = Scope(np.diff(self.start_a), np.diff(self.start_b), one_file=self.one_file)
+        self.block_a = np.repeat(np.arange(n_blocks), self.scope.sizes_a)
+        self.block_b = np.repeat(np.arange(n_blocks), self.scope.sizes_b)
+        self.from_b, self.to_b = self.start_b[self.block_a], self.start_b[self.block_a + 1]
+
+    def _forget(self) -> None:
         self._groups: dict[int, Ints] = {}
         self._pieces: dict[int, list[PieceOfB]] = {}
         self._posts: dict[int, tuple[NDArray[np.int32], Ints]] = {}
+
+    def within(self, block: Ints) -> Tables:
+        """The tables of one file, for pairs within finer blocks: −1 of records in none."""
+        found = copy(self)
+        for name in ("neighbours", "neighbours_at", "classes"):
+            vars(found).pop(name, None)
+        found._sort(block, block)
+        place = np.empty(len(block), np.int64)
+        place[self.order_a] = np.arange(len(self.order_a))
+        at = place[found.order_a]
+        found.codes_a, found.codes_b = self.codes_a[at], self.codes_b[at]
+        found._forget()
+        return found
 
     @property
     def n_fields(self) -> int:

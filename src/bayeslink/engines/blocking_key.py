@@ -37,3 +37,12 @@ def _numbered_values(part: Field, a: Records, b: Records) -> tuple[Ints, int]:
     number = {value: i for i, value in enumerate(values)}
     codes = [np.array([*(number[v] for v in s.values), -1], np.int64)[s.codes] for s in sides]
     return np.concatenate(codes), len(values)
+
+
+def finer(block: Ints, groups: Ints) -> Ints:
+    """Blocks of records that share both their block and their group; −1 of those in no one."""
+    there = (block >= 0) & (groups >= 0)
+    out = np.full(len(block), -1, np.int64)
+    both = block[there] * (int(groups.max(initial=0)) + 1) + groups[there]
+    out[there] = np.unique(both, return_inverse=True)[1]
+    return out

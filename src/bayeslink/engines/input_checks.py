@@ -133,8 +133,8 @@ def _twice(columns: Sequence[NDArray[np.int64]], file: str, n: int) -> Iterator[
         yield (
             f"{same:,} records of {file} equal an earlier one in all compared fields{more}. A "
             "linkage is one-to-one: of a person who is there twice only one record can link, and "
-            f"neither surely. Keep one record of each person in {file} (bayeslink dedupe finds "
-            "them); if they are different people, compare more fields."
+            f"neither surely. If people may be there twice, link with --duplicates {file.lower()} "
+            "(duplicates=); if they are different people, compare more fields."
         )
 
 

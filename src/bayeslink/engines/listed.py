@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from bayeslink.comparing.fields import Field
 from bayeslink.data.id_pairs import TEXT
 from bayeslink.distinct import distinct
+from bayeslink.engines.blocking_key import finer
 from bayeslink.engines.finding import ordered, rows_named
 from bayeslink.engines.tie_keys import hash_texts, ranked, salted
 from bayeslink.errors import InputError, TooManyPairsError
@@ -25,6 +26,7 @@ from bayeslink.pairs.base import Held
 from bayeslink.pairs.hashing import mix64
 from bayeslink.pairs.source import (
     Description,
+    Files,
     Floats,
     Ints,
     LevelCounts,
@@ -67,6 +69,9 @@ class ListedPairs(Held):
     one_file
         The pairs are those of one file with itself: `ids`, `blocks` and `cells` are of that file
         alone, and each pair is there once, in either order.
+    files
+        Several files that stand together in the one: pairs within those without duplicates are not
+        in scope, and are left out.
     """
 
     names: tuple[str, str] = ("a", "b")  # of the two data sets, where the pairs came from
@@ -85,8 +90,9 @@ class ListedPairs(Held):
         most: int | None = None,
         only: bool = False,
         one_file: bool = False,
+        files: Files | None = None,
     ) -> None:
-        self.one_file = one_file
+        self.one_file, self.files = one_file, files
         self.fields: Sequence[Field] = tuple(fields)
         self.kind, self.id_types = kind, id_types
         self.workers, self.memory = 1, None
@@ -98,8 +104,17 @@ class ListedPairs(Held):
         n_blocks = int(max(block.max(initial=-1) for block in blocks)) + 1
         sizes = [np.bincount(block[block >= 0], minlength=n_blocks) for block in blocks]
         self.scope = Scope(sizes[0], sizes[-1], one_file=one_file)
-        if only and len(pairs):
-            self.scope = replace(self.scope, density=len(pairs) / self.scope.n_pairs)
+        n_pairs = self.scope.n_pairs
+        if files is not None:
+            in_scope = finer(self._blocks[0], files.apart)
+            inside = np.bincount(in_scope[in_scope >= 0])
+            n_pairs -= int(inside @ (inside - 1)) // 2
+            pairs = pairs.take(np.flatnonzero(~files.left_out(pairs.a, pairs.b)))
+        self._chosen = only and 0 < len(pairs) < n_pairs
+        if self._chosen:
+            n_pairs = len(pairs)
+        if self.scope.n_pairs:
+            self.scope = replace(self.scope, density=n_pairs / self.scope.n_pairs)
         self._drawn_from: dict[tuple[int, int], Ints] = {}  # by field and level
         if one_file:
             pairs = Pairs(*ordered(pairs.a, pairs.b), pairs.levels)
@@ -210,6 +225,8 @@ class ListedPairs(Held):
         a, b = rows_named(ids, [rows_of(side) for side in self._ids], LABELS, self._blocks)
         if self.one_file:
             a, b = ordered(a, b)
+        if self.files is not None:
+            self.files.refuse_within(Pairs(a, b, np.zeros((len(a), 0), np.uint8)))
         return Pairs(a, b, self.levels_of(a, b))
 
     # --- what is said of them ------------------------------------------------------------------
@@ -239,7 +256,7 @@ class ListedPairs(Held):
             fields=tuple(
                 {"distinct": [0, 0], "missing": [0, 0], "invalid": [0, 0]} for _ in self.fields
             ),
-            warnings=_CHOSEN if self.scope.density < 1 else (),
+            warnings=_CHOSEN if self._chosen else (),
             notes=(),
             plan=None,
             memory={},

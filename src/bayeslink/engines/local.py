@@ -18,7 +18,7 @@ from bayeslink.comparing.dictionaries import build_dictionary
 from bayeslink.comparing.fields import Field
 from bayeslink.data.records import Records
 from bayeslink.engines.arrays import Tables
-from bayeslink.engines.blocking_key import block_keys
+from bayeslink.engines.blocking_key import block_keys, finer
 from bayeslink.engines.copies import copies
 from bayeslink.engines.drawing import Joins
 from bayeslink.engines.finding import ordered, rows_named
@@ -75,6 +75,7 @@ class LocalPairs(HeldHere):
         self.tie_keys = tie_keys(a, b, self.fields)
         kinds = {a.kind, b.kind}
         self.closed, self.remote = False, "spark" in kinds
+        self.files = None
         self.id_types = (a.id_type, b.id_type)
         self.kind = next((kind for kind in ("spark", "pandas", "polars") if kind in kinds), "arrow")
         self.block_of = block_keys(a, b, block)
@@ -82,6 +83,19 @@ class LocalPairs(HeldHere):
         self.scope = self.tables.scope
         self.last_plan: SearchPlan | None = None  # of the search done last
         self._patterns: dict[tuple[int, ...], Patterns] = {}  # by fields counted
+
+    def within(self, groups: Ints) -> LocalPairs:
+        """The pairs of one file within groups of records, −1 of those in none."""
+        found = object.__new__(type(self))
+        vars(found).update(vars(self))
+        for name in ("copies", "_told_counts", "_level_counts", "_joins", "_warnings"):
+            vars(found).pop(name, None)
+        found._checkpoints, found._patterns, found.last_plan = None, {}, None
+        block = finer(self.block_of[0], groups)
+        found.block_of = block, block
+        found.tables = self.tables.within(block)
+        found.scope = found.tables.scope
+        return found
 
     @cached_property
     def copies(self) -> tuple[Ints, Ints]:

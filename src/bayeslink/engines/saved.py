@@ -66,7 +66,7 @@ class SavedPairs(HeldHere):
         self.scope, self.tie_keys = scope, tie_keys
         self.one_file = scope.one_file
         self.kind, self.id_types, self.copies = kind, id_types, copies
-        self.closed = closed
+        self.closed, self.files = closed, None
         self.remote = any(given["kind"] == "spark" for given in description.inputs)
         self.workers: int | Workers = os.cpu_count() or 1
         self.memory = None

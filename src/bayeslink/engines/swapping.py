@@ -100,7 +100,7 @@ class SwappedNames(HeldHere):
         )
         self.scope: Scope = inner.scope
         self.workers, self.memory = inner.workers, inner.memory
-        self.closed, self.remote = inner.closed, inner.remote
+        self.closed, self.remote, self.files = inner.closed, inner.remote, None
         self.one_file = inner.one_file
         self.tie_keys = inner.tie_keys
         self.kind, self.id_types = inner.kind, inner.id_types
@@ -120,6 +120,11 @@ class SwappedNames(HeldHere):
         order = ranked(self.exceptions, self.tie_keys, self.one_file)
         full = self.exceptions.levels[order, self._first] > self._level
         self._ranked = (order[~full], order[full])
+
+    def within(self, groups: Ints) -> SwappedNames:
+        """The pairs of one file within groups of records, −1 of those in none."""
+        assert isinstance(self.inner, LocalPairs)
+        return SwappedNames(self.inner.within(groups), self._swaps.within(groups))
 
     def _each(self, parts: Sequence[Part], work: Callable[[Part], T]) -> list[T]:
         return run_all([partial(work, part) for part in parts], threads_of(self.workers))

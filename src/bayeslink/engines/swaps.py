@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from bayeslink.comparing.dictionaries import Codes, Dictionary
 from bayeslink.distinct import distinct
+from bayeslink.engines.blocking_key import finer
 from bayeslink.engines.local import LocalPairs
 from bayeslink.pairs.source import Ints
 
@@ -122,6 +123,11 @@ class Swaps:
             if n >= _FEWEST and n > _TIMES * chance and (best is None or n - chance > best[0]):
                 best = n - chance, found
         return None if best is None else best[1]._with_kinds()
+
+    def within(self, groups: Ints) -> Swaps:
+        """The same rule for the pairs of one file within groups of records, −1 of those in none."""
+        block = finer(self._block_of[0], groups)
+        return replace(self, _block_of=(block, block))
 
     def _with_kinds(self) -> Swaps:
         """With the kinds that are not too many: both names equal across columns in any case.

@@ -3,8 +3,10 @@
 A forest is worth the sum of its edges' gains, and log ρ for each edge to a record that is a copy
 itself. Given which records are originals, the best forest is a spanning forest of largest worth in
 which all originals are one vertex. So a component of a few records is solved by going through all
-sets of originals. A large one is solved by joining along edges of falling gain and moving records
-without copies while that helps; the spanning forest of largest gain, ρ = 1, bounds what it misses.
+sets of originals. Where some of its records may not be in one tree, two of a clean file, it is
+solved by going through all sets of records instead, each as a tree or not at all. A large one is
+solved by joining along edges of falling gain and moving records without copies while that helps;
+the spanning forest of largest gain, ρ = 1, bounds what it misses.
 """
 
 import numpy as np
@@ -58,8 +60,70 @@ def spanning_worth(k, gain, originals, log_rho, parent):
 
 
 @maker
-def solve_small(records, start, neighbour, gains, place, log_rho, parent):
-    """Best forest of one small component. Returns its worth."""
+def tree_worth(k, gain, members, log_rho, parent):
+    """Worth of the best tree of these of k records (bits); −inf if there is none."""
+    best, here = -np.inf, np.full(k, -1, np.int32)
+    of_members = np.full((k, k), -np.inf)
+    others = 0
+    for i in range(k):
+        if (members >> i) & 1:
+            for j in range(k):
+                if (members >> j) & 1:
+                    of_members[i, j] = gain[i, j]
+        else:
+            others |= 1 << i
+    for root in range(k):
+        if (members >> root) & 1:
+            worth = spanning_worth(k, of_members, others | 1 << root, log_rho, here)
+            if worth > best:
+                best = worth
+                parent[:] = here
+    return best
+
+
+@maker
+def solve_apart(records, start, neighbour, gains, clean, place, log_rho, parent):
+    """Best forest of one small component, no tree with two records of a clean file."""
+    k = len(records)
+    gain = gains_between(records, start, neighbour, gains, place)
+    n = 1 << k
+    worth, parents = np.full(n, -np.inf), np.full((n, k), -1, np.int32)
+    for members in range(1, n):
+        held, clash = 0, False
+        for i in range(k):
+            if (members >> i) & 1:
+                clash = clash or (held & clean[records[i]]) != 0
+                held |= clean[records[i]]
+        if not clash:
+            worth[members] = tree_worth(k, gain, members, log_rho, parents[members])
+    best, first = np.full(n, -np.inf), np.zeros(n, np.int64)  # the tree of the lowest record
+    best[0] = 0.0
+    for members in range(1, n):
+        lowest = members & -members
+        rest = members ^ lowest
+        some = rest
+        while True:
+            tree = some | lowest
+            value = worth[tree] + best[members ^ tree]
+            if value > best[members]:
+                best[members], first[members] = value, tree
+            if some == 0:
+                break
+            some = (some - 1) & rest
+    left = n - 1
+    while left:
+        tree = first[left]
+        for i in range(k):
+            if (tree >> i) & 1:
+                p = parents[tree, i]
+                parent[records[i]] = records[p] if p >= 0 else -1
+        left ^= tree
+    return best[n - 1]
+
+
+@maker
+def gains_between(records, start, neighbour, gains, place):
+    """[record, record] of a small component: the gain of each pair; −inf of no pair."""
     k = len(records)
     gain = np.full((k, k), -np.inf)
     for i in range(k):
@@ -67,6 +131,25 @@ def solve_small(records, start, neighbour, gains, place, log_rho, parent):
     for i in range(k):
         for e in range(start[records[i]], start[records[i] + 1]):
             gain[i, place[neighbour[e]]] = gains[e]
+    return gain
+
+
+@maker
+def clashes(records, clean):
+    """Whether two of the records are of one clean file."""
+    held = 0
+    for i in records:
+        if held & clean[i]:
+            return True
+        held |= clean[i]
+    return False
+
+
+@maker
+def solve_small(records, start, neighbour, gains, place, log_rho, parent):
+    """Best forest of one small component. Returns its worth."""
+    k = len(records)
+    gain = gains_between(records, start, neighbour, gains, place)
     best, here, found = -np.inf, np.empty(k, np.int32), np.empty(k, np.int32)
     for originals in range(1, 1 << k):
         worth = spanning_worth(k, gain, originals, log_rho, here)
@@ -79,15 +162,18 @@ def solve_small(records, start, neighbour, gains, place, log_rho, parent):
 
 
 @maker
-def join_up(records, edges, owner, neighbour, gains, log_rho, parent, tree):
-    """Join along edges of falling gain while that helps; each tree hangs on its fullest record."""
+def join_up(records, edges, owner, neighbour, gains, held, log_rho, parent, tree):
+    """Join along edges of falling gain while that helps; each tree hangs on its fullest record.
+
+    `held`: bits of the clean files of each record; no tree may hold one twice.
+    """
     fullest = np.zeros(len(tree), np.int64)
     degree = np.zeros(len(tree), np.int64)
     taken = np.zeros(len(edges), np.bool_)
     for k in range(len(edges)):
         a, b = owner[edges[k]], neighbour[edges[k]]
         i, j = find(tree, a), find(tree, b)
-        if i == j:
+        if i == j or held[i] & held[j]:
             continue
         most = max(max(fullest[i], fullest[j]), max(degree[a], degree[b]) + 1)
         deeper = 1 - most + fullest[i] + fullest[j]
@@ -95,6 +181,7 @@ def join_up(records, edges, owner, neighbour, gains, log_rho, parent, tree):
             continue
         taken[k] = True
         tree[j] = i
+        held[i] |= held[j]
         degree[a] += 1
         degree[b] += 1
         fullest[i] = most
@@ -129,8 +216,11 @@ def join_up(records, edges, owner, neighbour, gains, log_rho, parent, tree):
 
 
 @maker
-def move_leaves(records, start, neighbour, gains, log_rho, parent):
-    """Move records without copies to where they are worth most, while that helps."""
+def move_leaves(records, start, neighbour, gains, clean, log_rho, parent):
+    """Move records without copies to where they are worth most, while that helps.
+
+    Not those of clean files, which may not go everywhere.
+    """
     n_copies = np.zeros(len(parent), np.int64)
     for i in records:
         if parent[i] >= 0:
@@ -138,7 +228,7 @@ def move_leaves(records, start, neighbour, gains, log_rho, parent):
     for _ in range(50):
         moved = False
         for i in records:
-            if n_copies[i]:
+            if n_copies[i] or clean[i]:
                 continue
             now, best, to = 0.0, 0.0, -1
             for e in range(start[i], start[i + 1]):
@@ -174,7 +264,7 @@ def worth_of(records, start, neighbour, gains, log_rho, parent):
 
 
 @maker
-def solve_large(records, edges, owner, start, neighbour, gains, log_rho, parent, place):
+def solve_large(records, edges, owner, start, neighbour, gains, clean, log_rho, parent, place):
     """A good forest of one large component."""
     k = len(records)
     for i in range(k):
@@ -194,9 +284,9 @@ def solve_large(records, edges, owner, start, neighbour, gains, log_rho, parent,
     for j in range(len(edges)):
         x = owner[edges[j]]
         at[j] = starts[place[x]] + edges[j] - start[x]
-    found = np.full(k, -1, np.int32)
-    join_up(own, at, owners, near, gain, log_rho, found, own.copy())
-    move_leaves(own, starts, near, gain, log_rho, found)
+    found, of_clean = np.full(k, -1, np.int32), clean[records]
+    join_up(own, at, owners, near, gain, of_clean.copy(), log_rho, found, own.copy())
+    move_leaves(own, starts, near, gain, of_clean, log_rho, found)
     for i in range(k):
         parent[records[i]] = records[found[i]] if found[i] >= 0 else -1
 
@@ -204,16 +294,18 @@ def solve_large(records, edges, owner, start, neighbour, gains, log_rho, parent,
 @kernel(
     types.void(
         TYPES["i8"], TYPES["i4"], TYPES["f8"], TYPES["i4"], TYPES["i8"], TYPES["i4"], TYPES["i8"],
-        TYPES["i8"], types.float64, TYPES["i4"], TYPES["f8"], TYPES["f8"],
+        TYPES["i8"], TYPES["i8"], types.float64, TYPES["i4"], TYPES["f8"], TYPES["f8"],
     )
 )  # fmt: skip
 def best_forest(
-    start, neighbour, gains, owner, edges, members, first, first_edge, log_rho, parent, worth, bound
+    start, neighbour, gains, owner, edges, members, first, first_edge, clean, log_rho,
+    parent, worth, bound,
 ):  # fmt: skip
     """Parent of each record, −1 of an original; worth of each component, and the most it can be.
 
     `gains` are positive, one an entry of `neighbour`. Component c has the records members[first[c]]
-    … and, by falling gain, one entry a pair: edges[first_edge[c]] ….
+    … and, by falling gain, one entry a pair: edges[first_edge[c]] …. `clean`: bits of the clean
+    file of each record, 0 of none.
     """
     n = len(parent)
     place, tree = np.zeros(n, np.int64), np.arange(n)
@@ -228,8 +320,13 @@ def best_forest(
         for i in records:
             tree[i] = i
         if len(records) <= LARGEST_EXACT:
-            worth[c] = solve_small(records, start, neighbour, gains, place, log_rho, parent)
+            if clashes(records, clean):
+                worth[c] = solve_apart(
+                    records, start, neighbour, gains, clean, place, log_rho, parent
+                )
+            else:
+                worth[c] = solve_small(records, start, neighbour, gains, place, log_rho, parent)
             bound[c] = worth[c]
         else:
-            solve_large(records, own, owner, start, neighbour, gains, log_rho, parent, place)
+            solve_large(records, own, owner, start, neighbour, gains, clean, log_rho, parent, place)
             worth[c] = worth_of(records, start, neighbour, gains, log_rho, parent)

@@ -2,13 +2,13 @@
 
 Target, over forests on n records:
 
-    p(sizes) · Π_trees k! / (k (1 + (k − 1) ρ)^(k − 2)) · Π_edges e^w · ρ^(edges not to a root)
+    p(partition) · Π_trees 1 / (k (1 + (k − 1) ρ)^(k − 2)) · Π_edges e^w · ρ^(edges not to a root)
 
-with p(sizes) = K! · Dirichlet-multinomial (`linkage.partitions`). Summed over the forests of a
-partition it is the partition's posterior. A step takes a record with all that hangs on it, and
-draws anew by which of its candidate pairs that part hangs on another tree, or its root if on none:
-cost goes with the candidates of the part. A tree with one original and copies of it may also draw
-another original. Edges along unlisted pairs are born and die.
+with p(partition) that of `linkage.partitions`. Summed over the forests of a partition it is the
+partition's posterior. A step takes a record with all that hangs on it, and draws anew by which of
+its candidate pairs that part hangs on another tree, or its root if on none: cost goes with the
+candidates of the part. A tree with one original and copies of it may also draw another original.
+Edges along unlisted pairs are born and die. Two records of one file may change places.
 """
 
 from typing import NamedTuple
@@ -63,18 +63,27 @@ class Forest(NamedTuple):
     place: np.ndarray  # of the edge among the unlisted ones
     cluster: np.ndarray  # number of each record's tree
     size: np.ndarray  # of each tree, by its number; 0 if there is none
+    records: np.ndarray  # tree × file
+    which: np.ndarray  # files of each tree, as bits
     unused: np.ndarray  # numbers of no tree,
     of_size: np.ndarray  # trees by size
+    n_which: np.ndarray  # trees by files
+    n_in: np.ndarray  # trees in each file
+    n_with: np.ndarray  # file × size: trees with so many records there
     unlisted: np.ndarray  # children of unlisted edges
     n: np.ndarray  # numbers not used, unlisted edges, trees
     log_rho: np.ndarray  # of one entry
 
 
-class Sizes(NamedTuple):
-    """The prior of cluster sizes, and what is allowed of ρ."""
+class Prior(NamedTuple):
+    """The prior of partitions, and what is allowed of ρ."""
 
-    beta: np.ndarray  # Dirichlet parameters by size; those past the largest size allowed: none
+    file: np.ndarray  # of each record
+    clean: np.ndarray  # whether nobody is twice in a file
+    alpha: np.ndarray  # Dirichlet parameters by set of files, as bits,
     total: float
+    beta: np.ndarray  # by file and number of records; none of what cannot be
+    totals: np.ndarray  # of beta, by file
     log_rho: np.ndarray  # the grid
 
 
@@ -88,7 +97,10 @@ class Space(NamedTuple):
     weights: np.ndarray
     own: np.ndarray  # the record and the entry of each weight
     entry: np.ndarray
-    log_size: np.ndarray  # log of k! / (k (1 + (k − 1) ρ)^(k − 2)), by k
+    by_file: np.ndarray  # records of the part
+    which: np.ndarray  # its files, as bits
+    log_trees: np.ndarray  # log of 1 / (k (1 + (k − 1) ρ)^(k − 2)), by k
+    log_factorial: np.ndarray
 
 
 class Output(NamedTuple):
@@ -98,6 +110,7 @@ class Output(NamedTuple):
     log_posterior: np.ndarray
     log_rho: np.ndarray
     of_size: np.ndarray  # draw × size; the last counts all beyond
+    in_files: np.ndarray  # draw × set of files
     m: np.ndarray  # draw × field × level
     u: np.ndarray
     log_h: np.ndarray
@@ -109,13 +122,14 @@ class Output(NamedTuple):
 
 CANDIDATES_TYPE = typed(Candidates, "i8", "i4", "i4", "i8", "i4", "i8", "i4")
 FOREST_TYPE = typed(
-    Forest, "i4", "i4", "i4", "i4", "i4", "f8", "i4", "i4", "i4", "i4", "i8", "i4", "i8", "f8"
-)
-SIZES_TYPE = typed(Sizes, "f8", "float", "f8")
-SPACE_TYPE = typed(Space, "i4", "i8", "i8", "i8", "f8", "i4", "i8", "f8")
+    Forest, "i4", "i4", "i4", "i4", "i4", "f8", "i4", "i4", "i4", "i4.", "i4", "i4", "i8", "i8",
+    "i8", "i8.", "i4", "i8", "f8",
+)  # fmt: skip
+PRIOR_TYPE = typed(Prior, "i4", "b1", "f8", "float", "f8.", "f8", "f8")
+SPACE_TYPE = typed(Space, "i4", "i8", "i8", "i8", "f8", "i4", "i8", "i8", "i8", "f8", "f8")
 _FAR = typed(Far, "i4.", "i4", "f8", "int")
 _OUTPUT = typed(
-    Output, "i8", "f8", "f8", "i8.", "f8..", "f8..", "f8..", "f8.", "f8..", "i4.", "int"
+    Output, "i8", "f8", "f8", "i8.", "i8.", "f8..", "f8..", "f8..", "f8.", "f8..", "i4.", "int"
 )
 UNUSED, UNLISTED, TREES = 0, 1, 2  # of Forest.n
 
@@ -187,14 +201,20 @@ def power(log_rho, k):
 
 
 @helper
-def collect(i, forest, space):
+def collect(i, forest, prior, space):
     """Mark a record and all that hangs on it. Returns how many."""
     space.stamp[0] += 1
     stamp, part = space.stamp[0], space.part
     part[0] = i
     n, k = 1, 0
+    for f in range(len(space.by_file)):
+        space.by_file[f] = 0
+    space.which[0] = 0
     while k < n:
         space.mark[part[k]] = stamp
+        f = prior.file[part[k]]
+        space.by_file[f] += 1
+        space.which[0] |= 1 << f
         c = forest.head[part[k]]
         while c >= 0:
             part[n] = c
@@ -242,46 +262,85 @@ def root_weights(t, forest, space):
 
 
 @helper
-def alone(t, roots, forest, sizes):
-    """Weight of a part as a tree of its own; n and of_size are those of the other trees."""
-    k = forest.n[TREES]
-    return (k + 1.0) / (k + sizes.total) * (forest.of_size[t] + sizes.beta[t]) * roots
+def new_in_file(f, n, forest, prior):
+    """Chance that one more person of a file has n records there."""
+    return (forest.n_with[f, n] + prior.beta[f, n]) / (forest.n_in[f] + prior.totals[f])
 
 
 @helper
-def weight_joined(t, s, forest, sizes, space):
-    """Weight of a part in a tree of size s, but for that of its edge and of being no tree."""
-    if s + t >= len(sizes.beta):
-        return 0.0
-    ways = np.exp(space.log_size[s + t] - space.log_size[s] - space.log_size[t])
-    ways *= forest.of_size[s + t] + sizes.beta[s + t]
-    return ways / (forest.of_size[s] - 1.0 + sizes.beta[s])
+def alone(roots, forest, prior, space):
+    """Weight of a part as a tree of its own, where the forest counts the other trees."""
+    k, which = forest.n[TREES], space.which[0]
+    weight = (k + 1.0) / (k + prior.total) * (forest.n_which[which] + prior.alpha[which]) * roots
+    for f in range(len(prior.totals)):
+        if space.by_file[f] > 0:
+            weight *= new_in_file(f, space.by_file[f], forest, prior)
+    return weight
 
 
 @helper
-def take_out(t, c, forest):
+def weight_joined(t, c, forest, prior, space):
+    """Weight of a part in tree c, but for that of its edge and of being no tree."""
+    s, before, largest = forest.size[c], forest.which[c], prior.beta.shape[1]
+    log_ways, weight = space.log_trees[s + t] - space.log_trees[s] - space.log_trees[t], 1.0
+    after = before | space.which[0]
+    if after != before:
+        weight = forest.n_which[after] + prior.alpha[after]
+        weight /= forest.n_which[before] - 1.0 + prior.alpha[before]
+    for f in range(len(prior.totals)):
+        more, n = space.by_file[f], forest.records[c, f]
+        if more == 0:
+            continue
+        if n == 0:
+            weight *= new_in_file(f, more, forest, prior)
+            continue
+        if n + more >= largest or prior.beta[f, n + more] == 0.0:
+            return 0.0
+        log_ways += space.log_factorial[n + more]
+        log_ways -= space.log_factorial[n] + space.log_factorial[more]
+        weight *= forest.n_with[f, n + more] + prior.beta[f, n + more]
+        weight /= forest.n_with[f, n] - 1.0 + prior.beta[f, n]
+    return weight * np.exp(log_ways)
+
+
+@helper
+def count_tree(c, n, forest):
+    """Count a tree in (n = 1) or out (n = −1)."""
+    forest.of_size[forest.size[c]] += n
+    forest.n[TREES] += n
+    forest.n_which[forest.which[c]] += n
+    for f in range(forest.records.shape[1]):
+        if forest.records[c, f] > 0:
+            forest.n_in[f] += n
+            forest.n_with[f, forest.records[c, f]] += n
+
+
+@helper
+def change_tree(t, c, sign, forest, space):
+    """Add the part to the records of tree c, or take it off; and count the tree anew."""
+    if forest.size[c] > 0:
+        count_tree(c, -1, forest)
+    forest.size[c] += sign * t
+    forest.which[c] = 0
+    for f in range(forest.records.shape[1]):
+        forest.records[c, f] += sign * space.by_file[f]
+        if forest.records[c, f] > 0:
+            forest.which[c] |= 1 << f
+    if forest.size[c] > 0:
+        count_tree(c, 1, forest)
+
+
+@helper
+def take_out(t, c, forest, space):
     """Count a part of tree c out. Returns the size of what is left of the tree."""
-    s = forest.size[c]
-    rest = s - t
-    forest.of_size[s] -= 1
-    forest.n[TREES] -= 1
-    forest.size[c] = rest
-    if rest > 0:
-        forest.of_size[rest] += 1
-        forest.n[TREES] += 1
-    return rest
+    change_tree(t, c, -1, forest, space)
+    return forest.size[c]
 
 
 @helper
 def put_in(t, c, forest, space):
     """Count a part into tree c."""
-    s = forest.size[c]
-    if s > 0:
-        forest.of_size[s] -= 1
-        forest.n[TREES] -= 1
-    forest.of_size[s + t] += 1
-    forest.n[TREES] += 1
-    forest.size[c] = s + t
+    change_tree(t, c, 1, forest, space)
     for k in range(t):
         forest.cluster[space.part[k]] = c
 
@@ -317,21 +376,21 @@ def choose(weights, n, total, rng):
 
 
 @helper
-def move_part(i, candidates, forest, sizes, odds, space, rng):
+def move_part(i, candidates, forest, prior, odds, space, rng):
     """Draw anew where record i and all that hangs on it belongs, and by which pair."""
     if forest.parent[i] >= 0 and forest.q[i] > 0.0:
         return  # births and deaths move it
     if candidates.start[i] == candidates.start[i + 1] and forest.head[i] < 0:
         return
-    t = collect(i, forest, space)
+    t = collect(i, forest, prior, space)
     c = forest.cluster[i]
     may_leave = bar_trees(t, candidates, forest, space)
     if forest.parent[i] >= 0:
         unhang(i, forest)
-    rest = take_out(t, c, forest)
+    rest = take_out(t, c, forest, space)
     roots, as_copy = root_weights(t, forest, space)
     n = 1
-    weight = alone(t, roots, forest, sizes) if may_leave else 0.0
+    weight = alone(roots, forest, prior, space) if may_leave else 0.0
     if not may_leave:
         as_copy = 1.0  # a factor of all that there is to choose from
     total = weight
@@ -349,7 +408,7 @@ def move_part(i, candidates, forest, sizes, odds, space, rng):
             if space.barred[to] == stamp and to != c:
                 continue
             weight = as_copy * odds[candidates.pattern[e]]
-            weight *= weight_joined(t, forest.size[to], forest, sizes, space)
+            weight *= weight_joined(t, to, forest, prior, space)
             if forest.parent[y] >= 0:
                 weight *= power(forest.log_rho[0], 1)
             space.weights[n], space.own[n], space.entry[n] = weight, x, e
@@ -372,7 +431,7 @@ def move_part(i, candidates, forest, sizes, odds, space, rng):
 
 
 @helper
-def move_original(i, candidates, forest, log_odds, space, rng):
+def move_original(i, candidates, forest, prior, log_odds, space, rng):
     """Draw another original for an original and copies of it, if no copy has copies.
 
     Each must be a candidate of the one drawn.
@@ -381,7 +440,7 @@ def move_original(i, candidates, forest, log_odds, space, rng):
     t = forest.size[c]
     if forest.parent[i] >= 0 or t < 3 or n_children(i, forest) != t - 1:
         return
-    collect(i, forest, space)
+    collect(i, forest, prior, space)
     best = -np.inf
     for k in range(t):
         x = space.part[k]
@@ -417,22 +476,139 @@ def root_of(x, forest):
 
 
 @helper
-def try_birth(a, b, pattern, q, candidates, forest, sizes, odds, space, rng):
+def depth_of(x, forest):
+    n = 0
+    while forest.parent[x] >= 0:
+        x = forest.parent[x]
+        n += 1
+    return n
+
+
+@helper
+def held_on_path(a, b, which, candidates, forest, prior, space):
+    """Candidate edges between two records of a tree that cannot be cut for what is known.
+
+    Their number, and the child of one of them: the one with this number, from 0.
+    """
+    n, found = 0, -1
+    of_a, of_b = depth_of(a, forest), depth_of(b, forest)
+    while a != b:
+        if of_a >= of_b:
+            x, a, of_a = a, forest.parent[a], of_a - 1
+        else:
+            x, b, of_b = b, forest.parent[b], of_b - 1
+        if forest.q[x] == 0.0:
+            t = collect(x, forest, prior, space)
+            if not bar_trees(t, candidates, forest, space):
+                if n == which:
+                    found = x
+                n += 1
+    return n, found
+
+
+@helper
+def weigh_rejoining(t, c, candidates, forest, odds, space):
+    """Weight of the candidate pairs by which a part can hang on the rest of tree c; their number.
+
+    Each is in `weights`, with its record of the part and its entry.
+    """
+    n, total, stamp = 0, 0.0, space.stamp[0]
+    for k in range(t):
+        x = space.part[k]
+        for e in range(candidates.start[x], candidates.start[x + 1]):
+            y = candidates.neighbour[e]
+            if space.mark[y] != stamp and forest.cluster[y] == c:
+                weight = odds[candidates.pattern[e]]
+                if forest.parent[y] >= 0:
+                    weight *= power(forest.log_rho[0], 1)
+                space.weights[n], space.own[n], space.entry[n] = weight, x, e
+                total += weight
+                n += 1
+    return n, total
+
+
+@helper
+def try_instead(a, b, pattern, q, accept, candidates, forest, prior, odds, space, rng):
+    """Propose an unlisted pair of one tree in place of an edge that cannot be cut.
+
+    Without this, records known to be one would always be joined by candidate pairs.
+    """
+    n, c = forest.n[UNLISTED], forest.cluster[a]
+    if len(candidates.group) == 0 or n >= len(forest.unlisted):
+        return
+    n_path, x = held_on_path(a, b, 0, candidates, forest, prior, space)
+    if n_path == 0:
+        return
+    if n_path > 1:
+        which = np.int64(uniform(rng) * n_path)
+        n_path, x = held_on_path(a, b, which, candidates, forest, prior, space)
+    t = collect(x, forest, prior, space)
+    if space.mark[a] != space.stamp[0]:
+        a, b = b, a
+    _, total = weigh_rejoining(t, c, candidates, forest, odds, space)
+    weight = odds[pattern]
+    if forest.parent[b] >= 0:
+        weight *= power(forest.log_rho[0], 1)
+    if accept * (n + 1) * q * total < weight * n_path:
+        unhang(x, forest)
+        make_root(a, forest)
+        hang(a, b, pattern, q, n, forest)
+        forest.n[UNLISTED] = n + 1
+
+
+@helper
+def try_listed(t, k, accept, candidates, forest, prior, odds, space, rng):
+    """Propose a candidate pair in place of the unlisted edge k, which cannot be cut."""
+    x = forest.unlisted[k]
+    y, pattern, q, n = forest.parent[x], forest.pattern[x], forest.q[x], forest.n[UNLISTED]
+    weight = odds[pattern]
+    if forest.parent[y] >= 0:
+        weight *= power(forest.log_rho[0], 1)
+    n_ways, total = weigh_rejoining(t, forest.cluster[x], candidates, forest, odds, space)
+    if n_ways == 0:
+        return
+    pick = choose(space.weights, n_ways, total, rng)
+    to, e = space.own[pick], space.entry[pick]
+    unhang(x, forest)
+    make_root(to, forest)
+    hang(to, candidates.neighbour[e], candidates.pattern[e], 0.0, -1, forest)
+    n_path, _ = held_on_path(x, y, 0, candidates, forest, prior, space)
+    if accept * weight * n_path < n * q * total:
+        drop_unlisted(k, forest)
+    else:
+        unhang(to, forest)
+        make_root(x, forest)
+        hang(x, y, pattern, q, k, forest)
+
+
+@helper
+def drop_unlisted(k, forest):
+    n = forest.n[UNLISTED] - 1
+    forest.n[UNLISTED] = n
+    if k < n:  # its child may have another edge by now
+        last = forest.unlisted[n]
+        forest.unlisted[k] = last
+        forest.place[last] = k
+
+
+@helper
+def try_birth(a, b, pattern, q, candidates, forest, prior, odds, space, rng):
     """Propose to hang the tree of a on b, along an unlisted pair."""
     accept, c, to = uniform(rng), forest.cluster[a], forest.cluster[b]
     if c == to:
+        try_instead(a, b, pattern, q, accept, candidates, forest, prior, odds, space, rng)
         return
-    s, t, n = forest.size[to], forest.size[c], forest.n[UNLISTED]
-    t = collect(root_of(a, forest), forest, space)
+    n = forest.n[UNLISTED]
+    t = collect(root_of(a, forest), forest, prior, space)
     bar_trees(t, candidates, forest, space)
     if space.barred[to] == space.stamp[0] or n >= len(forest.unlisted):
         return
-    take_out(t, c, forest)
+    take_out(t, c, forest, space)
     roots, as_copy = root_weights(t, forest, space)
-    weight = as_copy * weight_joined(t, s, forest, sizes, space) * odds[pattern]
+    weight = as_copy * weight_joined(t, to, forest, prior, space) * odds[pattern]
     if forest.parent[b] >= 0:
         weight *= power(forest.log_rho[0], 1)
-    if accept * alone(t, roots, forest, sizes) * (n + 1) * q < 2.0 * weight:
+    if accept * alone(roots, forest, prior, space) * (n + 1) * q < 2.0 * weight:
         make_root(a, forest)
         hang(a, b, pattern, q, n, forest)
         forest.n[UNLISTED] = n + 1
@@ -443,26 +619,24 @@ def try_birth(a, b, pattern, q, candidates, forest, sizes, odds, space, rng):
 
 
 @helper
-def try_death(candidates, forest, sizes, odds, space, rng):
+def try_death(candidates, forest, prior, odds, space, rng):
     """Propose to cut one of the edges along unlisted pairs."""
     n = forest.n[UNLISTED]
     k, accept = np.int64(uniform(rng) * n), uniform(rng)
     x = forest.unlisted[k]
     c, y, pattern, q = forest.cluster[x], forest.parent[x], forest.pattern[x], forest.q[x]
-    t = collect(x, forest, space)
+    t = collect(x, forest, prior, space)
     if not bar_trees(t, candidates, forest, space):
+        try_listed(t, k, accept, candidates, forest, prior, odds, space, rng)
         return
     unhang(x, forest)
-    rest = take_out(t, c, forest)
+    take_out(t, c, forest, space)
     roots, as_copy = root_weights(t, forest, space)
-    weight = as_copy * weight_joined(t, rest, forest, sizes, space) * odds[pattern]
+    weight = as_copy * weight_joined(t, c, forest, prior, space) * odds[pattern]
     if forest.parent[y] >= 0:
         weight *= power(forest.log_rho[0], 1)
-    if accept * 2.0 * weight < alone(t, roots, forest, sizes) * n * q:
-        last = forest.unlisted[n - 1]
-        forest.unlisted[k] = last
-        forest.place[last] = k
-        forest.n[UNLISTED] = n - 1
+    if accept * 2.0 * weight < alone(roots, forest, prior, space) * n * q:
+        drop_unlisted(k, forest)
         make_root(space.part[choose(space.weights, t, roots, rng)], forest)
         put_in(t, new_number(forest), forest, space)
     else:
@@ -471,7 +645,97 @@ def try_death(candidates, forest, sizes, odds, space, rng):
 
 
 @helper
-def births_and_deaths(far, first, candidates, forest, sizes, odds, space, rng):
+def is_free_leaf(i, forest):
+    """Whether a record has one edge at most, and that along a candidate pair."""
+    if forest.parent[i] >= 0:
+        return forest.head[i] < 0 and forest.q[i] == 0.0
+    child = forest.head[i]
+    return child < 0 or (forest.next[child] < 0 and forest.q[child] == 0.0)
+
+
+@helper
+def beside(i, forest):
+    """The record at the other end of a record's one edge; −1 if it has none."""
+    return forest.parent[i] if forest.parent[i] >= 0 else forest.head[i]
+
+
+@helper
+def edge_at(i, y, candidates):
+    """The entry of a candidate pair; −1 if it is none."""
+    low, high = candidates.start[i], candidates.start[i + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if candidates.neighbour[middle] < y:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < candidates.start[i + 1] and candidates.neighbour[low] == y else -1
+
+
+@helper
+def known_of(i, candidates):
+    return (
+        candidates.group_start[i + 1] > candidates.group_start[i]
+        or candidates.apart_start[i + 1] > candidates.apart_start[i]
+    )
+
+
+@helper
+def attach(i, y, e, as_root, forest, candidates):
+    """Hang i on y along entry e, or y on i."""
+    pattern = candidates.pattern[e]
+    if as_root:
+        hang(y, i, pattern, 0.0, -1, forest)
+    else:
+        hang(i, y, pattern, 0.0, -1, forest)
+
+
+@helper
+def change_places(i, candidates, forest, prior, log_odds, rng):
+    """Propose that i takes the place of a record of its clean file beside one of its candidates.
+
+    That one takes the place of i. Both have one edge at most, so that nothing changes but those.
+    """
+    first, n = candidates.start[i], candidates.start[i + 1] - candidates.start[i]
+    f = prior.file[i]
+    if not prior.clean[f] or n == 0:
+        return
+    y, accept = candidates.neighbour[first + np.int64(uniform(rng) * n)], uniform(rng)
+    if forest.cluster[y] == forest.cluster[i] or not is_free_leaf(i, forest):
+        return
+    j = forest.parent[y]
+    if j < 0 or prior.file[j] != f:
+        j = forest.head[y]
+        while j >= 0 and prior.file[j] != f:
+            j = forest.next[j]
+    if j < 0 or not is_free_leaf(j, forest) or known_of(i, candidates) or known_of(j, candidates):
+        return
+    z, of_i, of_j = beside(i, forest), edge_at(i, y, candidates), -1
+    ratio = log_odds[candidates.pattern[of_i]]
+    ratio -= log_odds[candidates.pattern[edge_at(j, y, candidates)]]
+    back = candidates.start[j + 1] - candidates.start[j]
+    if z >= 0:
+        of_j, back = edge_at(j, z, candidates), n
+        if of_j < 0:
+            return
+        ratio += log_odds[candidates.pattern[of_j]]
+        ratio -= log_odds[candidates.pattern[edge_at(i, z, candidates)]]
+    if not accept * back < np.exp(min(ratio, 500.0)) * n:
+        return
+    i_is_root, j_is_root = forest.parent[i] < 0, forest.parent[j] < 0
+    if z >= 0:
+        unhang(z if i_is_root else i, forest)
+    unhang(y if j_is_root else j, forest)
+    attach(i, y, of_i, j_is_root, forest, candidates)
+    if z >= 0:
+        attach(j, z, of_j, i_is_root, forest, candidates)
+    c = forest.cluster[i]
+    forest.cluster[i] = forest.cluster[j]
+    forest.cluster[j] = c
+
+
+@helper
+def births_and_deaths(far, first, candidates, forest, prior, odds, space, rng):
     """As many tries as there are proposals for a sweep."""
     for p in range(first, first + far.a_sweep):
         if uniform(rng) < 0.5:
@@ -480,23 +744,22 @@ def births_and_deaths(far, first, candidates, forest, sizes, odds, space, rng):
                 a, b = b, a
             if far.q[p] < np.inf:
                 try_birth(
-                    a, b, far.pattern[p], far.q[p], candidates, forest, sizes, odds, space, rng
+                    a, b, far.pattern[p], far.q[p], candidates, forest, prior, odds, space, rng
                 )
         elif forest.n[UNLISTED] > 0:
-            try_death(candidates, forest, sizes, odds, space, rng)
+            try_death(candidates, forest, prior, odds, space, rng)
 
 
 # --- ρ, counts and the record of a draw -----------------------------------------------------------
 
 
 @helper
-def tabulate(log_rho, log_size):
-    """log of k! / (k (1 + (k − 1) ρ)^(k − 2)) for each size k."""
-    log_factorial, rho = 0.0, np.exp(log_rho)
-    log_size[0] = 0.0
-    for k in range(1, len(log_size)):
-        log_factorial += np.log(k)
-        log_size[k] = log_factorial - np.log(k) - (k - 2) * np.log1p((k - 1) * rho)
+def tabulate(log_rho, log_trees):
+    """log of 1 / (k (1 + (k − 1) ρ)^(k − 2)) for each size k."""
+    rho = np.exp(log_rho)
+    log_trees[0] = 0.0
+    for k in range(1, len(log_trees)):
+        log_trees[k] = -np.log(k) - (k - 2) * np.log1p((k - 1) * rho)
 
 
 @helper
@@ -510,9 +773,9 @@ def n_deep(forest):
 
 
 @helper
-def draw_rho(forest, sizes, weights, rng):
+def draw_rho(forest, prior, weights, rng):
     """ρ given the forest, from its grid."""
-    grid = sizes.log_rho
+    grid = prior.log_rho
     if len(grid) == 1:
         return
     deep, best = n_deep(forest), -np.inf
@@ -554,15 +817,29 @@ def count_within(candidates, forest, counts):
 
 
 @helper
-def log_prior(forest, sizes, log_size):
+def log_sequence(counts, weights, total):
+    """log of the chance of a sequence with these counts, shares being Dirichlet."""
+    out, n = np.float64(0.0), 0
+    for k in range(len(counts)):
+        for s in range(counts[k]):
+            out += np.log(s + weights[k]) - np.log(n + total)
+            n += 1
+    return out
+
+
+@helper
+def log_prior(forest, prior, space):
     """log of what the target has beside the edges' weights, up to a constant."""
     out = np.float64(0.0)
     for k in range(1, forest.n[TREES] + 1):
-        out += np.log(k) - np.log(k - 1 + sizes.total)
+        out += np.log(k)
+    out += log_sequence(forest.n_which, prior.alpha, prior.total)
+    for f in range(len(prior.totals)):
+        out += log_sequence(forest.n_with[f], prior.beta[f], prior.totals[f])
+        for k in range(1, forest.n_with.shape[1]):
+            out += forest.n_with[f, k] * space.log_factorial[k]
     for k in range(1, len(forest.of_size)):
-        out += forest.of_size[k] * log_size[k]
-        for s in range(forest.of_size[k]):
-            out += np.log(s + sizes.beta[k])
+        out += forest.of_size[k] * space.log_trees[k]
     deep = n_deep(forest)
     return out + deep * forest.log_rho[0] if deep > 0 else out
 
@@ -573,6 +850,8 @@ def record(draw, out, density, used, state, forest, least):
     out.n_entities[draw] = forest.n[TREES]
     out.log_posterior[draw] = density
     out.log_rho[draw] = forest.log_rho[0]
+    for which in range(len(forest.n_which)):
+        out.in_files[draw, which] = forest.n_which[which]
     last = out.of_size.shape[1] - 1
     for k in range(1, len(forest.of_size)):
         out.of_size[draw, min(k, last)] += forest.of_size[k]
@@ -600,11 +879,11 @@ def record(draw, out, density, used, state, forest, least):
 @kernel(
     types.void(
         types.int64, types.int64, types.int64, types.int64, types.int64, VECTORS_TYPE,
-        CANDIDATES_TYPE, MODEL_TYPE, SIZES_TYPE, STATE_TYPE, FOREST_TYPE, SPACE_TYPE, _FAR, _OUTPUT,
+        CANDIDATES_TYPE, MODEL_TYPE, PRIOR_TYPE, STATE_TYPE, FOREST_TYPE, SPACE_TYPE, _FAR, _OUTPUT,
     )
 )  # fmt: skip
 def run_forest(
-    seed, chain, first_sweep, n_sweeps, first_draw, vectors, candidates, model, sizes, state,
+    seed, chain, first_sweep, n_sweeps, first_draw, vectors, candidates, model, prior, state,
     forest, space, far, out,
 ):  # fmt: skip
     """Run sweeps; record from draw `first_draw` on if that is not negative."""
@@ -620,26 +899,27 @@ def run_forest(
         log_odds[0] = -np.inf
         for g in range(1, n_patterns):
             log_odds[g] = np.log(odds[g])
-        tabulate(forest.log_rho[0], space.log_size)
+        tabulate(forest.log_rho[0], space.log_trees)
         start_stream(rng, key[0], key[1], key[2], _MOVES)
         for _ in range(n):
             i = np.int64(uniform(rng) * n)
-            move_part(i, candidates, forest, sizes, odds, space, rng)
-            move_original(i, candidates, forest, log_odds, space, rng)
+            move_part(i, candidates, forest, prior, odds, space, rng)
+            move_original(i, candidates, forest, prior, log_odds, space, rng)
+            change_places(i, candidates, forest, prior, log_odds, rng)
         start_stream(rng, key[0], key[1], key[2], _BIRTHS)
         births_and_deaths(
-            far, (sweep - first_sweep) * far.a_sweep, candidates, forest, sizes, odds, space, rng
+            far, (sweep - first_sweep) * far.a_sweep, candidates, forest, prior, odds, space, rng
         )
         start_stream(rng, key[0], key[1], key[2], _RHO)
-        draw_rho(forest, sizes, space.weights, rng)
+        draw_rho(forest, prior, space.weights, rng)
         count_within(candidates, forest, counts)
         count_by_level(vectors, counts, held)
         count_edges(forest, counts)
         count_by_level(vectors, counts, room.levels)
         draw_parameters(model, vectors, counts, held, room, key, rng, state)
         if first_draw >= 0:
-            tabulate(forest.log_rho[0], space.log_size)
+            tabulate(forest.log_rho[0], space.log_trees)
             density = log_density(model, vectors, counts, room, state)
-            density += log_prior(forest, sizes, space.log_size)
+            density += log_prior(forest, prior, space)
             record(first_draw, out, density, model.used, state, forest, least)
             first_draw += 1

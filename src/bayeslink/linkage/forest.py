@@ -1,4 +1,4 @@
-"""One file with duplicates: the penalized likelihood of a forest of pointers.
+"""Files with duplicates: the penalized likelihood of a forest of pointers.
 
 A record is an original or a copy of another. An edge weighs w − θ, and log ρ more if it points to
 a record that is a copy itself. Two maximisations alternate: of the forest given m, u, θ and ρ
@@ -20,8 +20,7 @@ from scipy.sparse.csgraph import connected_components
 
 from bayeslink.errors import SettingsError
 from bayeslink.kernels.best_forest import best_forest
-from bayeslink.linkage import partitions
-from bayeslink.linkage.partitions import ClusterSizes, edge_cost
+from bayeslink.linkage.partitions import ClusterSizes, PartitionPrior, edge_cost
 from bayeslink.linkage.rivals import expected_above
 from bayeslink.model.dependence import (
     ABOVE,
@@ -73,7 +72,7 @@ class ForestFit(ForestMode, Shown):
     pairs: PairSource = field(repr=False)
     shape: str
     sizes: ClusterSizes
-    beta: Floats = field(repr=False)
+    prior: PartitionPrior = field(repr=False)
     together: Pairs = field(repr=False)  # known
     apart: Pairs = field(repr=False)
     modes: tuple[ForestMode, ...] = field(repr=False)
@@ -167,7 +166,7 @@ def fit_forest(
         modes = _climb_all(problem, _bearable(problem, near), modes)
     of_best = {name: getattr(modes[0], name) for name in ForestMode.__slots__}
     return ForestFit(
-        **of_best, pairs=pairs, shape=shape, sizes=problem.sizes, beta=problem.beta,
+        **of_best, pairs=pairs, shape=shape, sizes=problem.sizes, prior=problem.prior,
         together=problem.together, apart=problem.apart, modes=tuple(modes),
     )  # fmt: skip
 
@@ -180,7 +179,7 @@ class _Problem:
     pairs: PairSource
     structure: Structure
     sizes: ClusterSizes
-    beta: Floats
+    prior: PartitionPrior
     shape: str
     candidates: Candidates
     together: Pairs
@@ -192,10 +191,10 @@ class _Problem:
     ) -> _Problem:
         structure = Structure.independent(pairs.fields, pairs.level_counts().counts)
         found = [_known(pairs, given) for given in (links, nonlinks)]
-        _refuse_contradictions(pairs, *found)
+        prior = PartitionPrior.of(sizes, pairs.n_a, pairs.files)
+        _refuse_contradictions(pairs, prior, *found)
         candidates = Candidates(pairs, expected=expected_above)
-        beta = sizes.beta(pairs.n_a)
-        return cls(pairs, structure, sizes, beta, shape, candidates, *found)
+        return cls(pairs, structure, sizes, prior, shape, candidates, *found)
 
     def mode_of(self, linked: Pairs, parent: NDArray[np.int32]) -> Parameters:
         return self.structure.mode(linked, self._within(parent, linked))
@@ -207,10 +206,9 @@ class _Problem:
         return count_levels(levels, self.structure.all_counts.shape[1])
 
     def objective(self, parameters: Parameters, linked: Pairs, parent: Any, rho: float) -> float:
-        of_size = sizes_of(parent, len(self.beta))
         out = self.structure.log_density(parameters, linked)
-        out += partitions.log_prior(of_size, self.beta)
-        return out + float(_rho_density(np.array([np.log(rho)]), parent, of_size)[0])
+        out += self.prior.log(numbered(parent))
+        return out + float(_rho_density(np.array([np.log(rho)]), parent)[0])
 
 
 def pairs_within(cluster: Ints) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -225,16 +223,15 @@ def pairs_within(cluster: Ints) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     return np.minimum(a, b).astype(np.int32), np.maximum(a, b).astype(np.int32)
 
 
-def sizes_of(parent: NDArray[np.int32], n: int) -> Ints:
-    """Trees by size, from 0."""
-    size = np.bincount(roots(parent), minlength=1)
-    return np.bincount(np.minimum(size[size > 0], n - 1), minlength=n)
+def numbered(parent: NDArray[np.int32]) -> Ints:
+    """The number of each record's tree, from 0."""
+    return np.asarray(np.unique(roots(parent), return_inverse=True)[1], np.int64)
 
 
-def _rho_density(log_rho: Floats, parent: NDArray[np.int32], of_size: Ints) -> Floats:
+def _rho_density(log_rho: Floats, parent: NDArray[np.int32]) -> Floats:
     """log p(which forest | partition, ρ), for each ρ, without what does not hang on ρ but k."""
-    k = np.arange(len(of_size))
-    has = np.flatnonzero(of_size * (k > 1))
+    of_size = np.bincount(np.bincount(numbered(parent), minlength=1))
+    has = np.flatnonzero(of_size * (np.arange(len(of_size)) > 1))
     deep = int(((parent >= 0) & (parent[parent] >= 0)).sum())
     norm = of_size[has] * (has - 2) * np.log1p(np.outer(np.exp(log_rho), has - 1))
     out = -norm.sum(1) - float(of_size[has] @ np.log(has))
@@ -246,7 +243,7 @@ def _learned_rho(problem: _Problem, parent: NDArray[np.int32]) -> float:
     grid = log_rho_grid(problem.shape)
     if len(grid) == 1:
         return float(np.exp(grid[0]))
-    log_p = _rho_density(grid, parent, sizes_of(parent, len(problem.beta)))
+    log_p = _rho_density(grid, parent)
     p = np.exp(log_p - log_p.max())
     return float(p @ np.exp(grid) / p.sum())
 
@@ -258,7 +255,7 @@ def _climb(problem: _Problem, parameters: Parameters, theta: float) -> ForestMod
     seen: set[bytes] = set()
     for _ in range(_MAX_ITERATIONS):
         parent, linked, gap = _best_forest(problem, parameters, theta, rho)
-        while np.bincount(roots(parent)).max() >= len(problem.beta):  # larger than a person can be
+        while not problem.prior.allows(numbered(parent)):  # larger than a person can be
             theta += 1.0
             parent, linked, gap = _best_forest(problem, parameters, theta, rho)
         settled = parent.tobytes() in seen
@@ -290,7 +287,8 @@ def _best_forest(
         new = ~np.isin(found.numbered(n), within.numbered(n))
         found = found.take(np.flatnonzero(new)).with_more(within)
         gain = np.concatenate([gain[new], np.full(len(within), 1e6)])
-    parent, gap = solve_forest(found.a, found.b, gain, n, rho, problem.pairs.tie_keys[0])
+    keys, clean = problem.pairs.tie_keys[0], problem.prior.clean_bits
+    parent, gap = solve_forest(found.a, found.b, gain, n, rho, keys, clean)
     parent = _parted(parent, problem.apart)
     child = np.flatnonzero(parent >= 0).astype(np.int32)
     ends = np.sort(np.column_stack([child, parent[child]]), axis=1)
@@ -301,9 +299,18 @@ def _best_forest(
 
 
 def solve_forest(
-    a: NDArray[np.int32], b: NDArray[np.int32], gain: Floats, n: int, rho: float, keys: Any
+    a: NDArray[np.int32],
+    b: NDArray[np.int32],
+    gain: Floats,
+    n: int,
+    rho: float,
+    keys: Any,
+    clean: Ints | None = None,
 ) -> tuple[NDArray[np.int32], float]:
-    """Parents of the forest of largest worth, and by how much it may fall short of it at most."""
+    """Parents of the forest of largest worth, and by how much it may fall short of it at most.
+
+    `clean`: of each record the bit of its file, if no tree may hold two records of that.
+    """
     rank = np.argsort(np.argsort(keys, kind="stable")).astype(np.int32)  # ties: by key, not row
     x, y = rank[a], rank[b]
     own, other = np.concatenate([x, y]), np.concatenate([y, x])
@@ -321,8 +328,11 @@ def solve_forest(
     parent = np.full(n, -1, np.int32)
     worth, bound = np.zeros((2, len(first) - 1))
     log_rho = float(np.log(rho)) if rho > 0 else -np.inf
+    of_clean = np.zeros(n, np.int64)
+    if clean is not None:
+        of_clean[rank] = clean
     best_forest(
-        start, neighbour, gains, owner, edges, members, first, first_edge, log_rho,
+        start, neighbour, gains, owner, edges, members, first, first_edge, of_clean, log_rho,
         parent, worth, bound,
     )  # fmt: skip
     row = np.argsort(rank).astype(np.int32)
@@ -360,7 +370,9 @@ def known_groups(pairs: PairSource, together: Pairs) -> Pairs:
     return Pairs(a, b, pairs.levels_of(a, b))
 
 
-def _refuse_contradictions(pairs: PairSource, together: Pairs, apart: Pairs) -> None:
+def _refuse_contradictions(
+    pairs: PairSource, prior: PartitionPrior, together: Pairs, apart: Pairs
+) -> None:
     n = pairs.n_a
     groups = known_groups(pairs, together)
     both = int(np.isin(apart.numbered(n), groups.numbered(n)).sum())
@@ -368,6 +380,15 @@ def _refuse_contradictions(pairs: PairSource, together: Pairs, apart: Pairs) -> 
         raise SettingsError(
             f"{both} pairs are given as two people that the links given make one. Settle them "
             "first."
+        )
+    label = components(together.a, together.b, pairs.n_a)
+    if not prior.allows(label):
+        records = prior.records(label)
+        several = np.flatnonzero((records > prior.largest).any(0)).tolist()
+        names = " or ".join(pairs.files.names[k] for k in several) if pairs.files else "the file"
+        raise SettingsError(
+            f"the links given make one person of more records of {names} than a person can have "
+            "there. Leave some of them out, or name the file among those with duplicates."
         )
 
 

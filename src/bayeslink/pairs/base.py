@@ -15,6 +15,7 @@ class Held:
     n_b: Any
     n_pairs: Any
     one_file: bool
+    files: Any = None
 
     def __repr__(self) -> str:
         return "\n".join([self._told(), *(f"  {field!r}" for field in self.fields)])
@@ -24,6 +25,9 @@ class Held:
         return html_table(self._told(), ["field", "comparison", "levels, worst first"], rows)
 
     def _told(self) -> str:
+        if self.files is not None:
+            names = ", ".join(self.files.names)
+            return f"{self.n_a:,} records of {names}; {self.n_pairs:,} pairs in scope"
         if self.one_file:
             return f"{self.n_a:,} records of one file, {self.n_pairs:,} pairs in scope"
         return f"{self.n_a:,} records of A, {self.n_b:,} of B, {self.n_pairs:,} pairs in scope"

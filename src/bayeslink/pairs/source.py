@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayeslink.comparing.fields import Field
+from bayeslink.errors import InputError
 from bayeslink.memory import Memory
 from bayeslink.threads import Workers
 
@@ -36,12 +37,17 @@ class Scope:
     sizes_b: Ints
     density: float = 1.0
     one_file: bool = False  # A and B are the same file
+    left_out: int = 0  # pairs that are drawn and may not link: two of a file without duplicates
 
     @property
-    def n_pairs(self) -> int:
+    def n_drawn(self) -> int:
         if self.one_file:
             return round(self.density * (int(self.sizes_a @ (self.sizes_a - 1)) // 2))
         return round(self.density * int(self.sizes_a @ self.sizes_b))
+
+    @property
+    def n_pairs(self) -> int:
+        return self.n_drawn - self.left_out
 
     @property
     def max_links(self) -> int:
@@ -53,6 +59,39 @@ class Scope:
         if self.one_file:
             return int(np.maximum(self.sizes_a - 1, 0).sum())
         return int(np.minimum(self.sizes_a, self.sizes_b).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files whose records stand together in one, and which of them are free of duplicates.
+
+    Two records of such a file are no pair: not counted, not listed, refused where they are named.
+    """
+
+    names: tuple[str, ...]
+    of: Ints  # file of each record
+    clean: tuple[int, ...]  # numbers of the files in which nobody is twice
+
+    @property
+    def apart(self) -> Ints:
+        """Of each record, its file if that is clean; −1: it may be there twice."""
+        return np.where(np.isin(self.of, self.clean), self.of, -1)
+
+    def left_out(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which pairs of rows are two records of one clean file."""
+        apart = self.apart
+        return np.asarray((apart[a] >= 0) & (apart[a] == apart[b]))
+
+    def refuse_within(self, named: Pairs) -> None:
+        """Two records of a clean file cannot be said to be one person, nor two."""
+        out = self.left_out(named.a, named.b)
+        if out.any():
+            of = sorted({self.names[k] for k in self.of[named.a[out]].tolist()})
+            raise InputError(
+                f"{int(out.sum()):,} of the pairs named are two records of {' or '.join(of)}, "
+                f"where nobody is twice. Leave them out, or name {' and '.join(of)} among the "
+                "files with duplicates."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +191,7 @@ class PairSource(Protocol):
 
     fields: Sequence[Field]
     one_file: bool  # the pairs are those of one file with itself
+    files: Files | None  # several that stand together in the one
     scope: Scope
     tie_keys: tuple[NDArray[np.uint64], NDArray[np.uint64]]  # of each record, free of row order
     kind: str  # of tables that go back to the caller: "pandas", "polars" or "arrow"

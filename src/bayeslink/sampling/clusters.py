@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ from bayeslink.pairs.source import Floats, Ints, Pairs
 from bayeslink.sampling.diagnostics import Diagnostics, summarize, verdict
 from bayeslink.sampling.posterior import LEAST
 
+if TYPE_CHECKING:
+    from bayeslink.sampling.many_lists import ManyLists
+
 _COMPARED = 200  # draws against which the variation of information is taken
 _PROPOSED = 40  # draws that are candidates for the partition of least variation
 
@@ -42,6 +45,7 @@ class ForestDraws:
     log_posterior: Floats
     rho: Floats
     of_size: Ints  # draw × size; the last counts all beyond
+    in_files: Ints  # draw × set of files, as bits
     m: Floats  # draw × field × level
     u: Floats
     laws: tuple[Floats, Floats, Floats]
@@ -50,10 +54,16 @@ class ForestDraws:
 
 @dataclass(frozen=True, slots=True)
 class Entities(Shown):
-    """How many people the records are of."""
+    """How many people the records are of, by their number of records and by the files they are in.
+
+    `in_files` counts people by the files they are in, and in no other: entry h those in exactly
+    the files whose bits are set in h, the first of `names` being bit 1. None of one file.
+    """
 
     draws: Ints  # chain × draw
     of_size: Ints = field(repr=False)  # chain × draw × size
+    in_files: Ints | None = field(default=None, repr=False)  # chain × draw × set of files
+    names: tuple[str, ...] = ()
 
     @property
     def mean(self) -> float:
@@ -76,6 +86,53 @@ class Entities(Shown):
                     {"records": name, "people": float(draws.mean()), "low": low, "high": high}
                 )
         return out
+
+    def by_files(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """By the files that people are in, and no other: people expected, and their interval."""
+        in_files, out = self._of_several(), []
+        for which, name in list(enumerate(sets_in_words(self.names)))[1:]:
+            draws = in_files[:, :, which]
+            low, high = _interval(draws, level)
+            out.append({"files": name, "people": float(draws.mean()), "low": low, "high": high})
+        return sorted(out, key=lambda row: -row["files"].count("+"))
+
+    def population(self, files: Sequence[str] | None = None, **how: Any) -> ManyLists:
+        """How many people there are, in the files or in none of them, the linkage's doubt included.
+
+        Parameters
+        ----------
+        files
+            The files to go by, two to five; all unless given.
+        how
+            `models`, `interval` and `seed`, as `population_from_lists` takes them.
+        """
+        from bayeslink.sampling.many_lists import population_from_lists
+
+        in_files, names = self._of_several(), tuple(files or self.names)
+        if unknown := [name for name in names if name not in self.names]:
+            raise SettingsError(f"there is no file {unknown[0]!r}. Files: {', '.join(self.names)}.")
+        at = [self.names.index(name) for name in names]
+        which = np.arange(1 << len(self.names))
+        folded = sum((which >> k & 1) << j for j, k in enumerate(at))
+        counts = np.zeros((in_files[:, :, 0].size, 1 << len(names)), np.int64)
+        np.add.at(counts.T, folded, in_files.reshape(len(counts), -1).T)
+        return population_from_lists(counts[:, 1:], names, **how)
+
+    def _of_several(self) -> Ints:
+        if self.in_files is None:
+            raise SettingsError(
+                "these are the people of one file. Several, linked by bl.link_many, say in which "
+                "files people are, and how many there are in all."
+            )
+        return self.in_files
+
+
+def sets_in_words(names: Sequence[str]) -> list[str]:
+    """Each set of files by its bits, as people read it; the first is none."""
+    return [
+        "+".join(name for k, name in enumerate(names) if which >> k & 1)
+        for which in range(1 << len(names))
+    ]
 
 
 def _interval(draws: Ints, level: float) -> tuple[int, int]:
@@ -124,7 +181,10 @@ class ClusterPosterior(Shown):
         return cls(
             fit=fit,
             entities=Entities(
-                np.array([r.n_entities for r in results]), np.array([r.of_size for r in results])
+                np.array([r.n_entities for r in results]),
+                np.array([r.of_size for r in results]),
+                np.array([r.in_files for r in results]) if fit.pairs.files else None,
+                fit.pairs.files.names if fit.pairs.files else (),
             ),
             log_posterior=np.array([r.log_posterior for r in results]),
             rho=np.array([r.rho for r in results]),
@@ -220,7 +280,18 @@ class ClusterPosterior(Shown):
             for j, f in enumerate(self.fit.pairs.fields):
                 for h in range(1, f.n_levels + 1):
                     out[f"{name}[{f.name}, {h}]"] = values[:, :, j, h]
-        return out
+        return {**out, **self._by_files()}
+
+    def _by_files(self) -> dict[str, NDArray[Any]]:
+        entities = self.entities
+        if entities.in_files is None:
+            return {}
+        names = sets_in_words(entities.names)
+        return {
+            f"people_in[{name}]": entities.in_files[:, :, which]
+            for which, name in enumerate(names)
+            if which
+        }
 
     # --- decisions ---------------------------------------------------------------------------
 

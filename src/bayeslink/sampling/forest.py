@@ -1,4 +1,4 @@
-"""MCMC over the forests of one file with duplicates: the linkage state beside the matching.
+"""MCMC over the forests of files with duplicates: the linkage state beside the matching.
 
 Candidate pairs are those above w0; all other pairs are born and die as edges. Records are numbered
 by their tie keys, so that the order of rows does not change the draws.
@@ -9,17 +9,19 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from bayeslink.checkpoints import Arrays, Checkpoints
 from bayeslink.kernels import compile_modules
 from bayeslink.kernels.births import BARRED, Far
-from bayeslink.kernels.forest import Candidates, Forest, Output, Sizes, Space, run_forest
+from bayeslink.kernels.forest import Candidates, Forest, Output, Prior, Space, run_forest
 from bayeslink.linkage.forest import ForestFit, known_groups, log_rho_grid
+from bayeslink.linkage.partitions import PartitionPrior, sets_of
 from bayeslink.model.kernel_input import describe_vectors, kernel_model, start_parameters
 from bayeslink.model.structure import Structure
 from bayeslink.pairs.hashing import mix64
@@ -46,7 +48,7 @@ class ForestLayout:
     patterns: NDArray[np.uint8]  # the first is no pair's
     pattern: Ints  # of each listed pair
     rank: NDArray[np.int32]  # of each row
-    beta: Floats
+    prior: PartitionPrior  # records in order of their keys
 
     @classmethod
     def of(
@@ -56,7 +58,7 @@ class ForestLayout:
         listed: Pairs,
         together: Pairs,
         apart: Pairs,
-        beta: Floats,
+        prior: PartitionPrior,
     ) -> ForestLayout:
         n = pairs.n_a
         rank = np.argsort(np.argsort(pairs.tie_keys[0], kind="stable")).astype(np.int32)
@@ -81,7 +83,8 @@ class ForestLayout:
         )
         no_pair = np.zeros((1, levels.shape[1]), np.uint8)
         patterns = np.concatenate([no_pair, levels])
-        return cls(pairs, structure, listed, candidates, patterns, pattern, rank, beta)
+        prior = replace(prior, file=prior.file[np.argsort(rank)])
+        return cls(pairs, structure, listed, candidates, patterns, pattern, rank, prior)
 
 
 def _without(listed: Pairs, apart: Pairs, n: int) -> Pairs:
@@ -118,7 +121,7 @@ class ForestChain:
         self.vectors = describe_vectors(layout.structure, layout.patterns)
         nothing = layout.listed.take(np.arange(0))
         self.model = kernel_model(layout.structure, (layout.listed, nothing, nothing))
-        self.sizes = Sizes(layout.beta, float(layout.beta.sum()), grid)
+        self.prior = _prior(layout.prior, grid)
         self.forest = _forest(layout, start, log_rho)
         edges = self.forest.pattern[self.forest.parent >= 0]
         counts = np.bincount(edges, minlength=len(layout.patterns))
@@ -130,6 +133,7 @@ class ForestChain:
             log_posterior=np.zeros(draws),
             log_rho=np.zeros(draws),
             of_size=np.zeros((draws, SIZES_TOLD + 2), np.int64),
+            in_files=np.zeros((draws, len(layout.prior.alpha)), np.int64),
             m=np.zeros(shape),
             u=np.zeros(shape),
             log_h=np.zeros((draws, *self.state.log_h.shape)),
@@ -149,7 +153,7 @@ class ForestChain:
             far = self._proposals(size)
             run_forest(
                 self.seed, self.number, self.done, size, draw, self.vectors,
-                self.layout.candidates, self.model, self.sizes, self.state, self.forest,
+                self.layout.candidates, self.model, self.prior, self.state, self.forest,
                 self.space, far, self.out,
             )  # fmt: skip
             self.done += size
@@ -177,6 +181,7 @@ class ForestChain:
             log_posterior=out.log_posterior,
             rho=np.exp(out.log_rho),
             of_size=out.of_size,
+            in_files=out.in_files,
             m=out.m,
             u=out.u,
             laws=(out.log_h, out.log_r, out.log_level),
@@ -244,7 +249,13 @@ def _forest(layout: ForestLayout, parent: NDArray[np.int32], log_rho: float) -> 
     while not np.array_equal(up[root], root):
         root = up[root]
     trees, cluster = np.unique(root, return_inverse=True)
+    prior, by_size = layout.prior, layout.prior.beta.shape[1]
+    records = prior.records(cluster)
+    which = sets_of(records)
     size = np.bincount(cluster, minlength=n + 1).astype(np.int32)
+    n_files = records.shape[1]
+    of_trees, their_files = np.zeros((n + 1, n_files), np.int32), np.zeros(n + 1, np.int32)
+    of_trees[: len(trees)], their_files[: len(trees)] = records, which
     head, following, previous = np.full((3, n), -1, np.int32)
     for i in child[::-1]:
         p = parent[i]
@@ -265,8 +276,13 @@ def _forest(layout: ForestLayout, parent: NDArray[np.int32], log_rho: float) -> 
         place=np.full(n, -1, np.int32),
         cluster=cluster.astype(np.int32),
         size=size,
+        records=of_trees,
+        which=their_files,
         unused=unused,
-        of_size=np.bincount(size[: len(trees)], minlength=len(layout.beta)).astype(np.int64),
+        of_size=np.bincount(size[: len(trees)], minlength=_largest(layout) + 1).astype(np.int64),
+        n_which=np.bincount(which, minlength=len(prior.alpha)).astype(np.int64),
+        n_in=(records > 0).sum(0).astype(np.int64),
+        n_with=np.array([np.bincount(own[own > 0], minlength=by_size) for own in records.T]),
         unlisted=np.zeros(n, np.int32),
         n=np.array([len(free), 0, len(trees)]),
         log_rho=np.array([log_rho]),
@@ -283,7 +299,27 @@ def _space(layout: ForestLayout, n_grid: int) -> Space:
         weights=np.zeros(max(most, n, n_grid)),
         own=np.zeros(most, np.int32),
         entry=np.zeros(most, np.int64),
-        log_size=np.zeros(len(layout.beta)),
+        by_file=np.zeros(len(layout.prior.beta), np.int64),
+        which=np.zeros(1, np.int64),
+        log_trees=np.zeros(2 * _largest(layout) + 1),  # of any two trees together
+        log_factorial=gammaln(np.arange(layout.prior.beta.shape[1]) + 1.0),
+    )
+
+
+def _largest(layout: ForestLayout) -> int:
+    """The most records that a tree can have."""
+    return min(len(layout.rank), int(layout.prior.largest.sum()))
+
+
+def _prior(prior: PartitionPrior, grid: Floats) -> Prior:
+    return Prior(
+        file=prior.file,
+        clean=prior.largest == 1,
+        alpha=prior.alpha,
+        total=float(prior.alpha.sum()),
+        beta=prior.beta,
+        totals=prior.beta.sum(1),
+        log_rho=grid,
     )
 
 
@@ -309,7 +345,7 @@ def sample_forest(
     progress: Callable[[str], None] = lambda message: None,
     checkpoints: Checkpoints | None = None,
 ) -> ClusterPosterior:
-    """Draw from the posterior of the partition of one file into people, of m, u and ρ.
+    """Draw from the posterior of the partition of the records into people, of m, u and ρ.
 
     The parameters are those of `sample`. The first chain starts from single records, the second
     from the fit's forest, the others from parts of it.
@@ -317,7 +353,7 @@ def sample_forest(
     check_sampling(draws=draws, tune=tune, chains=chains, seed=seed, threads=threads)
     began, pairs = time.perf_counter(), fit.pairs
     listed = fit.candidates()
-    layout = ForestLayout.of(pairs, fit.structure, listed, fit.together, fit.apart, fit.beta)
+    layout = ForestLayout.of(pairs, fit.structure, listed, fit.together, fit.apart, fit.prior)
     far = None if restricted else _far_pairs(fit, layout, seed)
     kept_every = min(draws, max(1, -(-draws * chains * pairs.n_a // KEPT)))
     grid = log_rho_grid(fit.shape)

@@ -75,7 +75,7 @@ class FarPairs:
         """
         sizes = pairs.join_sizes()
         joins = [(int(j), int(h), int(sizes[j, h])) for j, h in np.argwhere(sizes > 0)]
-        joins.append((ANY, 0, pairs.n_pairs))
+        joins.append((ANY, 0, pairs.scope.n_drawn))
         even = np.full(len(joins), 1 / len(joins))
         given = (pairs, parameters, theta, tuple(joins), even, 0.0, 0, np.sort(listed), closed)
         return cls(*given)._weighed(np.random.default_rng([seed, 2**32 - 1]), free_share)
