@@ -73,6 +73,7 @@ _PUBLIC = {
     "splink_predictions": "exchange.splink_tables",
     "link": "linking.link",
     "dedupe": "linking.dedupe",
+    "link_many": "linking.many",
     "ClusterLoss": "linkage.clustering",
     "ClusterSizes": "linkage.partitions",
     "profile": "suggesting.profiling",
@@ -137,6 +138,7 @@ if TYPE_CHECKING:
     from bayeslink.linkage.priors import Overlap, Penalty
     from bayeslink.linking.dedupe import dedupe
     from bayeslink.linking.link import link
+    from bayeslink.linking.many import link_many
     from bayeslink.linking.updating import relink, update
     from bayeslink.runs.analyses import coverage, cross_table, expected
     from bayeslink.runs.audit import evaluate_sample

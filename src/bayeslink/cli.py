@@ -106,6 +106,7 @@ for command in (
     init.init,
     linking.link,
     deduping.dedupe,
+    deduping.link_many,
     linking.resume,
     init.comparisons,
     demo.simulate,

@@ -76,6 +76,7 @@ class DedupeSettings(LinkSettings):
     """Everything that can be chosen in a deduplication."""
 
     WITHOUT: ClassVar[tuple[str, ...]] = NOT_HERE
+    TOML: ClassVar[str] = "dedupe.toml"
 
     loss: Any = option(
         None,

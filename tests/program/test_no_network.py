@@ -56,6 +56,7 @@ for out in ("out", "duck"):
     run("review", out, "--plan")
 run("compare", "out", "duck")
 run("dedupe", "files/a.csv", *fields, *few, "-o", "people")
+run("link-many", "files/a.csv", "files/b.csv", *fields, *few, "-o", "several")
 
 command = [sys.executable, "-m", "bayeslink.cli"]
 with subprocess.Popen([*command, "review", "duck", "--no-browser"], stdout=subprocess.PIPE,

@@ -13,8 +13,8 @@ SOURCE = Path(bayeslink.__file__).parent
 # Each room may import from those after it; within a room, imports go in no circle.
 ROOMS = [
     "__main__", "cli", "commands", "review", "exchange", "linking", "suggesting", "plots",
-    "report", "runs", "judging", "simulation", "engines", "dedupe_settings", "settings",
-    "sampling", "linkage", "model", "pairs", "comparing", "data", "kernels", "progress",
+    "report", "runs", "judging", "simulation", "engines", "many_settings", "dedupe_settings",
+    "settings", "sampling", "linkage", "model", "pairs", "comparing", "data", "kernels", "progress",
     "threads", "streams", "memory",
     "checkpoints", "notebook_html", "number_format", "options", "plain", "private", "distinct",
     "errors", "__init__",

@@ -34,8 +34,8 @@ from bayeslink.commands.output import (
 )
 from bayeslink.data.locations import require_there
 from bayeslink.errors import InputError, SettingsError
-from bayeslink.options import INPUT, RESOURCES, SPARK
-from bayeslink.settings import FOUND, LinkSettings
+from bayeslink.options import INPUT, MODEL, RESOURCES, SPARK
+from bayeslink.settings import FOUND, READING, LinkSettings
 
 if TYPE_CHECKING:
     from bayeslink.runs.changes import Changes
@@ -91,6 +91,14 @@ _GIVEN = click.core.ParameterSource.COMMANDLINE
 @option("--no-id", group=INPUT, is_flag=True, help="The files have no id column: number the rows.")
 @settings_options()
 @option(
+    "--duplicates",
+    group=MODEL,
+    multiple=True,
+    type=click.Choice(["a", "b"]),
+    help="The file in which people may be more than once (twice: both). Then the results are those "
+    "of link-many: clusters.csv in place of links.",
+)
+@option(
     "--explain-plan",
     group=RESOURCES,
     is_flag=True,
@@ -114,6 +122,10 @@ _GIVEN = click.core.ParameterSource.COMMANDLINE
 @as_json_option
 def link(config: Path | None, update: Path | None, more: tuple[str, ...], **flags: Any) -> None:
     """Link the files A and B and write the results to OUT."""
+    if flags["duplicates"]:
+        _with_duplicates(flags)
+        return
+    del flags["duplicates"]
     saving = _Saving(**{name: flags.pop(name) for name in _Saving._fields})
     _refuse_early(config, update, more, saving, flags)
     if update is not None:
@@ -307,10 +319,33 @@ def _require_spark(engine: Any, flags: Mapping[str, Any], linked_to: str | None)
 def _refuse_more_files(more: tuple[str, ...]) -> None:
     if more:
         raise SettingsError(
-            f"{len(more) + 2} files were given, and two are linked at a time. Link the first two, "
-            "write them as one file with `bayeslink join OUT --how outer -o both.csv`, then link "
-            "that file with the next."
+            f"{len(more) + 2} files were given, and link takes two. For more: bayeslink link-many "
+            "A B C -o OUT."
         )
+
+
+# Flags of `link` that `link-many` has, too; one has another name there.
+_ALSO_WITH_DUPLICATES = (
+    "a", "b", "duplicates", "output", "force", "group_readable", "as_json", "quiet", "verbose",
+    "on", "ids", "no_id", "no_linked", "block", "structure", "restricted", "draws", "tune",
+    "chains", "seed", "threads", "memory", *READING,
+)  # fmt: skip
+
+
+def _with_duplicates(flags: Mapping[str, Any]) -> None:
+    """`link --duplicates`: the same as `link-many` of two files called a and b."""
+    here = click.get_current_context()
+    given = [name for name in here.params if here.get_parameter_source(name) is _GIVEN]
+    if other := [name for name in given if name not in _ALSO_WITH_DUPLICATES]:
+        raise SettingsError(
+            f"--{other[0].replace('_', '-')} is for files without duplicates. Leave it out, or see "
+            "`bayeslink link-many --help` for what there is."
+        )
+    _refuse_without_files(flags)
+    asked = {name: flags[name] for name in given if name in flags and name not in ("a", "b")}
+    asked["no_people"] = asked.pop("no_linked", False)
+    paths = tuple(f"{name}={flags[name]}" for name in "ab")
+    here.invoke(_command(here, "link-many"), paths=paths, **asked)
 
 
 def _link_batch(earlier: Path, saving: _Saving, flags: Mapping[str, Any]) -> None:

@@ -43,6 +43,5 @@ def refuse_third_file(fields: Any) -> None:
     if table or (isinstance(fields, str) and os.path.isfile(fields)):
         raise SettingsError(
             "the third argument is what to compare, such as [bl.name('surname')], and a file was "
-            "given. Two files are linked at a time: link two, take run.joined(how='outer'), and "
-            "link that with the third."
+            "given. For three files and more: bl.link_many({'a': a, 'b': b, 'c': c})."
         )

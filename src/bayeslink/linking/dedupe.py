@@ -23,7 +23,7 @@ from bayeslink.judging.labels import known_pairs, with_verdict
 from bayeslink.linkage.clustering import ClusterDecision
 from bayeslink.linkage.forest import fit_forest
 from bayeslink.linking.checks import check_link
-from bayeslink.linking.link import made_with
+from bayeslink.linking.fit_journal import made_with
 from bayeslink.linking.reading import with_fields
 from bayeslink.model.structure import DEPENDENT
 from bayeslink.options import described, signature_of
@@ -37,6 +37,18 @@ from bayeslink.settings import FOUND
 from bayeslink.suggesting.one_file import id_of
 from bayeslink.suggesting.suggestion import suggest
 from bayeslink.suggesting.wording import ids_in_words
+
+
+class Clock:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._since = time.perf_counter()
+
+    def tick(self, phase: str) -> None:
+        now = time.perf_counter()
+        self.seconds[phase], self._since = round(now - self._since, 4), now
 
 
 @with_bar
@@ -90,12 +102,26 @@ def dedupe_with(
     checkpoints: Checkpoints | None = None,
 ) -> DedupeRun:
     """`dedupe` with settings that were made before."""
-    a, clock = a.read_all() if isinstance(a, pa.RecordBatchReader) else a, _Clock()
+    a, clock = a.read_all() if isinstance(a, pa.RecordBatchReader) else a, Clock()
     check_link(a, None, settings)
     known, remarks = known_pairs(None, settings.known_links, settings.known_nonlinks)
     if checkpoints is not None:
         checkpoints.bind(made_with(known, ()))
     pairs, settings, said = _compared(a, settings, progress, checkpoints)
+    sources = None if isinstance(a, PairSource) else (a,)
+    run = found_among(pairs, settings, known, clock, progress, checkpoints)
+    return replace(run, warnings=(*run.warnings, *remarks, *said), sources=sources)
+
+
+def found_among(
+    pairs: PairSource,
+    settings: DedupeSettings,
+    known: Any,
+    clock: Clock,
+    progress: Callable[[str], None],
+    checkpoints: Checkpoints | None,
+) -> DedupeRun:
+    """The people among the records of compared pairs: fit, sample, decide."""
     clock.tick("compare")
     fit = fit_forest(
         pairs,
@@ -131,8 +157,7 @@ def dedupe_with(
         table=_table(pairs, decision),
         settings=settings,
         seconds=clock.seconds,
-        warnings=(*_warnings(posterior), *told.warnings, *told.notes, *remarks, *said),
-        sources=None if isinstance(a, PairSource) else (a,),
+        warnings=(*_warnings(posterior), *told.warnings, *told.notes),
     )
 
 
@@ -147,7 +172,7 @@ def _compared(
                 "bl.compare(a, fields=fields)."
             )
         return a, replace(settings, fields=list(a.fields)), []
-    settings, said = _with_fields(a, settings, progress)
+    settings, said = with_fields_of_one(a, settings, progress)
 
     def with_id(name: str | None) -> PairSource:
         return compare_one(
@@ -178,7 +203,7 @@ def _compared(
     return pairs, _resolved(settings, a, ids, pairs), said
 
 
-def _with_fields(
+def with_fields_of_one(
     a: Any, settings: DedupeSettings, progress: Callable[[str], None]
 ) -> tuple[DedupeSettings, list[str]]:
     """The settings with a comparison for every field, and what there is to say about the choice."""
@@ -235,15 +260,3 @@ def _table(pairs: PairSource, decision: ClusterDecision) -> pa.Table:
 def _warnings(posterior: ClusterPosterior) -> list[str]:
     said = posterior.warning()
     return [*([said] if said else []), *cluster_warnings(posterior)]
-
-
-class _Clock:
-    """Seconds by phase."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._since = time.perf_counter()
-
-    def tick(self, phase: str) -> None:
-        now = time.perf_counter()
-        self.seconds[phase], self._since = round(now - self._since, 4), now

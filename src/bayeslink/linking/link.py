@@ -8,13 +8,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from bayeslink import __version__
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing.fields import Field
 from bayeslink.data.locations import is_path
@@ -22,12 +20,11 @@ from bayeslink.engines.compare import Progress
 from bayeslink.engines.spark.choosing import is_here
 from bayeslink.judging.judgements import LINK, NONLINK
 from bayeslink.judging.labels import known_pairs, with_verdict
-from bayeslink.kernels import SOURCES
 from bayeslink.linkage.decisions import Decision, too_few
 from bayeslink.linkage.penalized import PenalizedFit, fit_penalized
 from bayeslink.linkage.posthoc import posthoc_blocks
 from bayeslink.linking.checks import check_link, refuse_third_file
-from bayeslink.linking.fit_journal import FitJournal
+from bayeslink.linking.fit_journal import FitJournal, made_with
 from bayeslink.linking.reading import compare_files, with_fields
 from bayeslink.model.structure import INDEPENDENT
 from bayeslink.options import described, signature_of
@@ -48,10 +45,11 @@ def link(
     b: Any = None,
     fields: Sequence[Field | str] | None = None,
     *,
+    duplicates: str | Sequence[str] = (),
     progress: Progress = lambda message: None,
     checkpoints: Checkpoints | None = None,
     **options: Any,
-) -> Run:
+) -> Any:
     """Link two files one-to-one: compare, fit, sample the posterior, decide.
 
     Without `fields`, those that `suggest` proposes are compared, with the ids and missing words
@@ -66,6 +64,10 @@ def link(
     fields
         What is compared: `exact("age")`, `levenshtein("surname")`, …; of a column that is only
         named, "surname" (or "Surname=last_name"), how is chosen from its values, as `suggest` does.
+    duplicates
+        "a", "b" or both: the files in which people may be more than once. Then each person may
+        have any number of records there, and the result is that of `link_many`, with clusters in
+        place of links; the options are those of `link_many`.
     progress
         A function that is told what is going on; a bar on terminals and in notebooks unless given.
     checkpoints
@@ -79,6 +81,11 @@ def link(
         `run.save(…)`, `run.report(…)`.
     """
     refuse_third_file(fields)
+    if duplicates:
+        from bayeslink.linking.many import link_with_duplicates
+
+        how = {"progress": progress, "checkpoints": checkpoints}
+        return link_with_duplicates(a, b, fields, duplicates, options, **how)
     settings = LinkSettings.of(fields=fields, **options)
     return link_with(settings, a, b, progress=progress, checkpoints=checkpoints)
 
@@ -195,16 +202,6 @@ def _resolved(
     )
 
 
-def made_with(known: pa.Table | None, learned: Sequence[Any]) -> dict[str, str]:
-    """What the work of a run hangs on beside its settings and files: labels, a model, versions."""
-    labels = "" if known is None else str(known.to_pylist())
-    return {
-        "what is judged (labels)": sha256(labels.encode()).hexdigest(),
-        "what was learned before (model)": sha256(str([*learned]).encode()).hexdigest(),
-        "the version of bayeslink": f"{__version__} {SOURCES} {np.__version__}",
-    }
-
-
 def _point_table(pairs: PairSource, fit: PenalizedFit) -> pa.Table:
     w = fit.weight_of(fit.linked.levels)
     order = np.argsort(fit.linked.a)
@@ -278,8 +275,8 @@ def _copies_linked(posterior: Posterior, decision: Decision) -> str | None:
         f"{of_a:,} linked records of A, and {of_b:,} of B, have copies in their file: records "
         "equal in all compared fields. One of the copies is linked, whichever the rows' order; "
         "which one the data cannot tell. link_probability is that of this very pair, so about "
-        "one half for two copies; the links expected to be false count copies as one. Keep one "
-        "record of each person: bayeslink dedupe (bl.dedupe) finds them."
+        "one half for two copies; the links expected to be false count copies as one. To find all "
+        "records of a person, link with --duplicates a or b (duplicates=)."
     )
 
 

@@ -104,9 +104,11 @@ def evaluate_clusters(clusters: Any, truth: Any) -> ClusterEvaluation:
     clusters, truth
         Which entity each record is of: a pandas, polars or Arrow table with columns `id` and
         `entity_id`, the path of a file with these, or a run with `clusters`. Every id of the truth
-        must be in the clusters.
+        must be in the clusters. Of several files, with a column `file`, too.
     """
-    found, true = _entities_of(clusters, "clusters"), _entities_of(truth, "truth")
+    found = _entities_of(clusters, "clusters")
+    several = len(found) > 0 and pc.all(pc.match_substring(found["id"], ":")).as_py()
+    true = _entities_of(truth, "truth", by_file=several)
     at = pc.index_in(true["id"], found["id"].combine_chunks()).combine_chunks()
     if at.null_count:
         raise InputError(
@@ -170,8 +172,8 @@ def holds_clusters(source: Any) -> bool:
     return "entity_id" in [name for name in columns if isinstance(name, str)]
 
 
-def _entities_of(source: Any, role: str) -> pa.Table:
-    """Ids and entities as two columns of text, each id once."""
+def _entities_of(source: Any, role: str, by_file: bool = True) -> pa.Table:
+    """Ids and entities as two columns of text, each id once; of several files, as "file:id"."""
     if hasattr(source, "clusters"):
         source = source.clusters
     if isinstance(source, str | os.PathLike):
@@ -190,11 +192,20 @@ def _entities_of(source: Any, role: str) -> pa.Table:
             f"{', '.join(map(str, table.column_names)) or 'none at all'}; rename the columns with "
             "the ids of records and of entities to id and entity_id."
         )
+    if table.column_names.count("file") == 1 and by_file:
+        table = _called_by_file(table, role)
     named = pa.table({name: id_text(table[name], f"{role}.{name}") for name in COLUMNS})
     again, _ = repeats(named["id"].combine_chunks())
     if again:
         raise InputError(f"{again:,} records are in {role} more than once. Give each record once.")
     return named
+
+
+def _called_by_file(table: pa.Table, role: str) -> pa.Table:
+    """Ids as "file:id", from the columns of both."""
+    parts = [id_text(table[name], f"{role}.{name}").combine_chunks() for name in ("file", "id")]
+    called = pc.binary_join_element_wise(*parts, pa.scalar(":", parts[0].type))
+    return pa.table({"id": called, "entity_id": table["entity_id"]})
 
 
 def _read_file(path: Path) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from bayeslink.linkage.clustering import CLUSTER, REVIEW, SINGLE
 from bayeslink.runs.schema import NotAsWrittenError
 from bayeslink.runs.tables import Column, check_column, parameter_table, schema_of
-from bayeslink.sampling.clusters import ClusterPosterior, Entities
+from bayeslink.sampling.clusters import ClusterPosterior, Entities, sets_in_words
 
 if TYPE_CHECKING:
     from bayeslink.pairs.source import PairSource
@@ -40,13 +40,15 @@ _DRAWN = [
     Column("rho", pa.float64(), 0, 1),
 ]
 _OF_SIZE = "people_of_"  # and how many records these have
+_IN_FILES = "people_in["  # and which files these are in, and no other
 
 
 def by_person(table: pa.Table) -> pa.Table:
     """Clusters with the records of a person together, whatever the order of the file."""
     first = pc.invert(table["representative"])
     keyed = table.append_column("_first", first)
-    order = pc.sort_indices(keyed, [(name, "ascending") for name in ("entity_id", "_first", "id")])
+    names = [n for n in ("entity_id", "_first", "file", "id") if n in keyed.column_names]
+    order = pc.sort_indices(keyed, [(name, "ascending") for name in names])
     return table.take(order)
 
 
@@ -110,20 +112,32 @@ def draw_table(posterior: ClusterPosterior) -> pa.Table:
     )
 
 
-def entities_of(draws: pa.Table) -> Entities:
-    """The number of people, from the table of draws."""
+def entities_of(draws: pa.Table, files: Sequence[str] = ()) -> Entities:
+    """The number of people, from the table of draws; of several files, by these."""
     chains = int(pc.max(draws["chain"]).as_py()) + 1
     shape = (chains, len(draws) // chains)
     sizes = [name for name in draws.column_names if name.startswith(_OF_SIZE)]
     of_size = np.zeros((*shape, len(sizes) + 1), np.int64)
     for k in range(1, len(sizes) + 1):
         of_size[:, :, k] = draws[f"{_OF_SIZE}{k}"].to_numpy().reshape(shape)
-    return Entities(draws["people"].to_numpy().reshape(shape), of_size)
+    people, in_files = draws["people"].to_numpy().reshape(shape), None
+    if files:
+        in_files = np.zeros((*shape, 1 << len(files)), np.int64)
+        for which, name in list(enumerate(sets_in_words(files)))[1:]:
+            in_files[:, :, which] = draws[f"{_IN_FILES}{name}]"].to_numpy().reshape(shape)
+    return Entities(people, of_size, in_files, tuple(files))
 
 
-def check(table: pa.Table, name: str, *, chains: int, draws: int) -> None:
+def check(
+    table: pa.Table, name: str, *, chains: int, draws: int, files: Sequence[str] = ()
+) -> None:
     """Raise `NotAsWrittenError` if this is not what a table of a deduplication holds."""
     columns = {"clusters": CLUSTERS, "pairs": PAIRS, "draws": _DRAWN}[name]
+    if files and name == "clusters":
+        columns = [Column("file", pa.string(), words=frozenset(files)), *columns]
+    if files and name == "draws":
+        counts = sets_in_words(files)[1:]
+        columns = [*columns, *(Column(f"{_IN_FILES}{one}]", pa.int64(), 0) for one in counts)]
     for column in columns:
         check_column(with_text(table), column)
     if name == "draws" and len(table) != chains * draws:

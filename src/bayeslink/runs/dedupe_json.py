@@ -25,7 +25,15 @@ from bayeslink.runs.schema import (
     whole,
 )
 
+# Of several files: their names, which hold nobody twice, people by the files they are in.
+LISTS = "lists"
+_LISTS = record(
+    names=listed(text),
+    clean=listed(text),
+    people=listed(record(files=text, people=share, low=whole, high=whole)),
+)
 _SUMMARY = record(
+    {LISTS: _LISTS},
     task=one_of("dedupe"),
     files=mapped(sha256),
     **dict.fromkeys(
@@ -46,7 +54,7 @@ _SUMMARY = record(
     settings=mapped(lambda value, where: None),
     diagnostics=listed(DIAGNOSTIC),
     versions=mapped(text),
-    inputs=listed(INPUT, 1),
+    inputs=listed(INPUT),
     fields=listed(FIELD),
     seconds=mapped(number),
     warnings=listed(text),

@@ -16,12 +16,14 @@ import pyarrow.parquet as pq
 from bayeslink.dedupe_settings import DedupeSettings
 from bayeslink.errors import InputError
 from bayeslink.linkage.clustering import ClusterDecision
+from bayeslink.many_settings import ManySettings
 from bayeslink.pairs.pair_tables import in_kind
 from bayeslink.pairs.source import Ints
 from bayeslink.runs import link_toml
 from bayeslink.runs.cluster_tables import check, entities_of, with_text
+from bayeslink.runs.dedupe_json import LISTS
 from bayeslink.runs.dedupe_run import DedupeRun
-from bayeslink.runs.dedupe_saving import TOML
+from bayeslink.runs.people import table_of_entities
 from bayeslink.runs.run_json import cannot_read, not_as_written, reason_of
 from bayeslink.runs.schema import NotAsWrittenError
 from bayeslink.sampling.clusters import Entities
@@ -56,7 +58,16 @@ class SavedDedupe(DedupeRun):
 
     @cached_property
     def entities(self) -> Entities:
-        return entities_of(self._read("draws"))
+        return entities_of(self._read("draws"), self._files)
+
+    @property
+    def _files(self) -> tuple[str, ...]:
+        """Names of the files, if there are several."""
+        return tuple(self._summary.get(LISTS, {}).get("names", ()))
+
+    @property
+    def _kind_of_settings(self) -> type[DedupeSettings]:
+        return ManySettings if self._files else DedupeSettings
 
     def pair_probabilities(self) -> Any:
         """Table of pairs that may be of one person, as pairs.parquet has it."""
@@ -67,15 +78,15 @@ class SavedDedupe(DedupeRun):
             raise self._not_here()
         return in_kind(self._parquet("people"), self.kind)
 
-    def with_entities(self) -> Any:
-        return in_kind(self._parquet("with_entities"), self.kind)
+    def with_entities(self, file: str | None = None) -> Any:
+        return in_kind(self._parquet(table_of_entities(self._files, file)), self.kind)
 
     def as_table(self, name: str) -> pa.Table:
         return with_text(self._parquet(name) if name == "parameters" else self._read(name))
 
     @property
     def toml(self) -> str:
-        path = self._folder / TOML
+        path = self._folder / self._kind_of_settings.TOML
         try:
             return path.read_text("utf-8")
         except (OSError, ValueError) as error:
@@ -83,9 +94,10 @@ class SavedDedupe(DedupeRun):
 
     @cached_property
     def settings(self) -> DedupeSettings:
-        entries = link_toml.load(self._folder / TOML, DedupeSettings)
+        kind = self._kind_of_settings
+        entries = link_toml.load(self._folder / kind.TOML, kind)
         entries.pop("output", None)
-        return DedupeSettings.of(**{"id": None, **entries}, started_in=os.getcwd())
+        return kind.of(**{"id": None, **entries}, started_in=os.getcwd())
 
     @cached_property
     def decision(self) -> ClusterDecision:
@@ -130,9 +142,10 @@ class SavedDedupe(DedupeRun):
         return str(self._summary["kind"])
 
     def _not_here(self) -> InputError:
+        command, toml = "link-many" if self._files else "dedupe", self._kind_of_settings.TOML
         return InputError(
             f"{self._folder} holds the tables of a deduplication and not its draws of clusters: "
-            f"bayeslink dedupe --config {self._folder / TOML} -o NEW makes them again. Here are "
+            f"bayeslink {command} --config {self._folder / toml} -o NEW makes them again. Here are "
             ".clusters, .entities, .people(), .with_entities(), .pair_probabilities(), .summary(), "
             ".evaluate(), .report(), .plots.people(), .plots.thresholds()."
         )
@@ -141,7 +154,7 @@ class SavedDedupe(DedupeRun):
         """A table, checked."""
         table, told = self._parquet(name), self._summary
         try:
-            check(table, name, chains=told["chains"], draws=told["draws"])
+            check(table, name, chains=told["chains"], draws=told["draws"], files=self._files)
         except NotAsWrittenError as error:
             raise not_as_written(self._folder / f"{name}.parquet", str(error)) from None
         return table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib import import_module
@@ -22,13 +22,16 @@ from bayeslink.pairs.pair_tables import in_kind
 from bayeslink.pairs.source import PairSource
 from bayeslink.runs.cluster_evaluation import ClusterEvaluation, evaluate_clusters
 from bayeslink.runs.cluster_tables import table_of, with_own_ids
+from bayeslink.runs.dedupe_json import LISTS
 from bayeslink.runs.link_toml import dump
 from bayeslink.runs.people import people_table, with_entities_table
 from bayeslink.runs.run import LIBRARIES, fields_told
 from bayeslink.sampling.clusters import ClusterPosterior, Entities
 
 if TYPE_CHECKING:
+    from bayeslink.linking.stacking import Stack
     from bayeslink.plots import DedupePictures
+    from bayeslink.sampling.many_lists import ManyLists
 
 SURE = 0.9  # probability of membership, below which a record is worth a look
 
@@ -47,6 +50,7 @@ class DedupeRun(Shown):
     warnings: tuple[str, ...]
     sources: tuple[Any, ...] | None = field(default=None, repr=False)  # the file, as given
     directory: Path | None = None  # from which the run was opened
+    stack: Stack | None = field(default=None, repr=False)  # the files, of several
 
     def __repr__(self) -> str:
         return "\n".join(self.report_lines())
@@ -60,9 +64,10 @@ class DedupeRun(Shown):
     def clusters(self) -> Any:
         """A row a record, in the kind of table that the file came as.
 
-        Columns: id; entity_id, the id of the record that represents its person; size; the
-        probability of membership: the mean probability to be one with the others of the cluster,
-        and of a single record to have no other; representative; decision: single, cluster, review.
+        Columns: of several files, file; id; entity_id, the id of the record that represents its
+        person (of several files, "file:id"); size; the probability of membership: the mean
+        probability to be one with the others of the cluster, and of a single record to have no
+        other; representative; decision: single, cluster, review.
         """
         return in_kind(with_own_ids(self.table, self.pairs), self.pairs.kind)
 
@@ -90,8 +95,22 @@ class DedupeRun(Shown):
         """Table of pairs that may be of one person: id_a, id_b, probability, match_weight."""
         return self.posterior.pair_probabilities()
 
+    def people_by_files(self, level: float = 0.95) -> list[dict[str, Any]]:
+        """Of several files: people in exactly these files, expected and with their interval."""
+        return self.entities.by_files(level)
+
+    def population(self, files: Sequence[str] | None = None, **how: Any) -> ManyLists:
+        """Of several files: how many people there are, in these or in none of them.
+
+        As `population_from_lists` has it, from the draws of this run; `how` is what that takes.
+        """
+        return self.entities.population(files, **how)
+
     def people(self, keep: str | None = None) -> Any:
-        """The file with a row a person: entity_id, records, and the file's columns.
+        """The records with a row a person: entity_id, records, and the file's columns.
+
+        Of several files: entity_id, records, for each file the ids of the person's records there,
+        and the columns of all. A value that is missing is taken from the person's other records.
 
         Parameters
         ----------
@@ -101,9 +120,9 @@ class DedupeRun(Shown):
         """
         return in_kind(people_table(self, keep), self.pairs.kind)
 
-    def with_entities(self) -> Any:
-        """The file as it came, with a column entity_id."""
-        return in_kind(with_entities_table(self), self.pairs.kind)
+    def with_entities(self, file: str | None = None) -> Any:
+        """The file as it came, with a column entity_id; of several, the one that is named."""
+        return in_kind(with_entities_table(self, file), self.pairs.kind)
 
     def save(
         self, directory: Any, *, force: bool = False, shared: bool = False, people: bool = True
@@ -178,11 +197,22 @@ class DedupeRun(Shown):
             "seconds": dict(self.seconds),
             "memory": dict(self.pairs.describe().memory),
             "warnings": list(self.warnings),
+            **self._lists(),
         }
+
+    def _lists(self) -> dict[str, Any]:
+        """What there is to say of several files."""
+        if self.pairs.files is None:
+            return {}
+        names = self.pairs.files.names
+        clean = [names[k] for k in self.pairs.files.clean]
+        people = self.entities.by_files()
+        return {LISTS: {"names": list(names), "clean": clean, "people": people}}
 
     def provenance(self) -> dict[str, Any]:
         """Software, input and results: what it takes to repeat and to check the run."""
         described = self.pairs.describe()
+        told = described.inputs
         return {
             **self.summary(),
             "kind": self.pairs.kind,
@@ -197,7 +227,7 @@ class DedupeRun(Shown):
             "python": platform.python_version(),
             "platform": platform.platform(),
             "engine": described.engine,
-            "inputs": [dict(given) for given in described.inputs],
+            "inputs": [dict(given) for given in (self.stack.told if self.stack else told)],
             "fields": fields_told(self.pairs),
         }
 
@@ -205,9 +235,11 @@ class DedupeRun(Shown):
         """The run in a few sentences."""
         s = self.summary()
         low, high = s["people_interval"]
+        several = s.get(LISTS, {})
+        of = f" of {_in_words(several['names'])}" if several else ""
         between = f"{low:,}" if low == high else f"{low:,} to {high:,}"
         lines = [
-            f"{s['n_records']:,} records are of {between} people (95 % interval); clusters.csv "
+            f"{s['n_records']:,} records{of} are of {between} people (95 % interval); clusters.csv "
             f"has {s['clusters']:,} of them ({sum(self.seconds.values()):.1f} s).",
             f"{s['records_with_another']:,} records have another of the same person: "
             f"{s['people_with_several']:,} people have two records or more, at most "
@@ -215,6 +247,13 @@ class DedupeRun(Shown):
             f"Errors to expect in clusters.csv: about {s['expected_false_pairs']:,.1f} pairs of "
             f"two people joined, {s['expected_missed_pairs']:,.1f} pairs of one person missed.",
         ]
+        if several:
+            by = [
+                f"{row['files'].replace('+', ' and ')} {row['low']:,} to {row['high']:,}"
+                for row in several["people"]
+                if "+" in row["files"]
+            ]
+            lines.insert(1, f"People in several files, and in no other: {'; '.join(by[:7])}.")
         if s["review_records"]:
             lines.append(f"Left to review: {s['review_records']:,} records (decision: review).")
         elif s["records_in_doubt"]:
@@ -225,3 +264,7 @@ class DedupeRun(Shown):
         else:
             lines.append(f"No record is in doubt: all are at least {SURE} sure of their person.")
         return lines
+
+
+def _in_words(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -16,8 +16,7 @@ from bayeslink.private import opened
 from bayeslink.runs import link_toml
 from bayeslink.runs.cluster_tables import by_person, check, draw_table, pair_table, with_own_ids
 from bayeslink.runs.dedupe_json import write_summary
-from bayeslink.runs.inputs import inputs_of
-from bayeslink.runs.people import people_of, write_with_entities
+from bayeslink.runs.people import given_files, people_table, write_with_entities
 from bayeslink.runs.reading import digests_of
 from bayeslink.runs.row_files import RowWriter
 from bayeslink.runs.run_directory import claim, replacing
@@ -26,8 +25,7 @@ from bayeslink.runs.tables import parameter_table
 if TYPE_CHECKING:
     from bayeslink.runs.dedupe_run import DedupeRun
 
-TOML = "dedupe.toml"
-_PEOPLE = ("with_entities", "people")
+_PEOPLE = "people"
 
 
 def save_dedupe(
@@ -49,7 +47,7 @@ def save_dedupe(
         summary = run.provenance()
         _write_tables(run, folder)
         remarks = _write_people(run, folder) if people else []
-        (folder / TOML).write_text(link_toml.dump(run.settings, held.target), "utf-8")
+        (folder / run.settings.TOML).write_text(link_toml.dump(run.settings, held.target), "utf-8")
         told = {"warnings": [*run.warnings, *remarks], "files": digests_of(folder)}
         write_summary(folder, {**summary, **told})
 
@@ -64,7 +62,7 @@ def _write_tables(run: DedupeRun, folder: Path) -> None:
         "draws": draw_table(run.posterior),
     }
     for name, table in tables.items():
-        check(table, name, chains=chains, draws=draws)
+        check(table, name, chains=chains, draws=draws, files=run.entities.names)
     for name, table in {**tables, "parameters": parameter_table(run)}.items():
         _write_parquet(table, folder / f"{name}.parquet")
     _write_csv(clusters, folder / "clusters.csv")
@@ -85,24 +83,28 @@ def _write_people(run: DedupeRun, folder: Path) -> list[str]:
 
     A file that is there and not what it was is an error.
     """
-    if run.sources is None:
+    if run.sources is None and run.stack is None:
         return ["with_entities and people were not written: the pairs came without their records."]
+    names = [_PEOPLE]
     try:
-        (given,) = inputs_of(run, sides=(0,))
+        for name, given, own in given_files(run):
+            names.append(name)
+            for end in (".csv", ".parquet"):
+                path = folder / f"{name}{end}"
+                with (
+                    open(path, "wb", opener=opened) as file,
+                    closing(RowWriter(file, end)) as target,
+                ):
+                    write_with_entities(run, given, own, target)
+        people = people_table(run)
         for end in (".csv", ".parquet"):
-            path = folder / f"with_entities{end}"
-            with open(path, "wb", opener=opened) as file, closing(RowWriter(file, end)) as target:
-                write_with_entities(run, given, target)
-        keep = run.settings.keep
-        people = people_of(given.whole(), run, keep, given.id, given.options.missing)
-        for end in (".csv", ".parquet"):
-            path = folder / f"people{end}"
+            path = folder / f"{_PEOPLE}{end}"
             with open(path, "wb", opener=opened) as file, closing(RowWriter(file, end)) as target:
                 target.write(people)
     except ChangedInputError:
         raise
     except InputError as error:
-        for name in _PEOPLE:
+        for name in names:
             for end in (".csv", ".parquet"):
                 (folder / f"{name}{end}").unlink(missing_ok=True)
         return [f"with_entities and people were not written: {error}"]

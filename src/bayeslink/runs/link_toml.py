@@ -32,6 +32,7 @@ FILE = "link.toml"
 _PATHS = (
     *(name for name, key in LinkSettings.keys().items() if key.is_path and key.types),
     "output",
+    "files",  # of several
 )
 
 
@@ -139,6 +140,8 @@ def _each(change: Callable[[str], str], value: Any) -> Any:
     """The text, or each text of a list, changed; "" is none."""
     if isinstance(value, list):
         return [_each(change, part) for part in value]
+    if isinstance(value, dict):
+        return {name: _each(change, part) for name, part in value.items()}
     return change(value) if isinstance(value, str) and value else value
 
 

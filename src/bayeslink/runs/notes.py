@@ -57,7 +57,7 @@ _TO_DO = (
     Kind("two kinds of pairs may be linked"),
     Kind("by the look-alikes of records"),
     Kind("have a second partner in (.+?) that is about as good", "{0} seems to hold people twice: "
-         "many records have two good partners. Keep one record of each person."),
+         "many records have two good partners. Link with --duplicates."),
     Kind("equal an earlier one in all compared fields"),
     Kind("have copies in their file"),
     Kind("each of them counts as evidence of its own"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,15 +22,44 @@ if TYPE_CHECKING:
 ENTITY, RECORDS = "entity_id", "records"
 
 
-def with_entities_table(run: DedupeRun) -> pa.Table:
-    """All records as they came, each with the id of its person."""
-    (given,) = inputs_of(run, sides=(0,))
-    return _with_entity(given.whole(), _entities(run))
+def table_of_entities(files: Sequence[str], file: str | None) -> str:
+    """The name of the table of a file's records with their persons."""
+    if not files:
+        if file is not None:
+            raise SettingsError("there is one file, which has no name here. Leave it out.")
+        return "with_entities"
+    if file not in files:
+        raise SettingsError(
+            f"say which file: with_entities({files[0]!r}). The files are {', '.join(files)}; got "
+            f"{file!r}."
+        )
+    return f"with_entities_{file}"
 
 
-def write_with_entities(run: DedupeRun, given: Input, target: RowWriter) -> None:
+def given_files(run: DedupeRun) -> list[tuple[str, Input, Ints]]:
+    """Of each input: the name of its table of entities, the input, and the rows of its records."""
+    if run.stack is None:
+        (given,) = inputs_of(run, sides=(0,))
+        return [(table_of_entities((), None), given, np.arange(given.n))]
+    names = run.stack.names
+    return [
+        (table_of_entities(names, name), given, run.stack.rows(k))
+        for k, (name, given) in enumerate(zip(names, run.stack.inputs, strict=True))
+    ]
+
+
+def with_entities_table(run: DedupeRun, file: str | None = None) -> pa.Table:
+    """All records of a file as they came, each with the id of its person."""
+    wanted = table_of_entities(run.stack.names if run.stack else (), file)
+    for name, given, own in given_files(run):
+        if name == wanted:
+            return _with_entity(given.whole(), _entities(run).take(pa.array(own)))
+    raise AssertionError(wanted)
+
+
+def write_with_entities(run: DedupeRun, given: Input, own: Ints, target: RowWriter) -> None:
     """The same to a file, some rows at a time."""
-    entities = _entities(run)
+    entities = _entities(run).take(pa.array(own))
     for rows, table in given.tables():
         target.write(_with_entity(table, entities.take(pa.array(rows))))
 
@@ -41,29 +70,59 @@ def people_table(run: DedupeRun, keep: str | None = None) -> pa.Table:
     if keep not in KEEP:
         words = ", ".join(map(repr, KEEP))
         raise SettingsError(f"unknown keep {keep!r}. Allowed: {words}.")
+    if run.stack is not None:
+        table, missing = run.stack.whole(), run.settings.read[0].missing
+        return people_of(table, run, keep, None, missing, _ids_by_file(run))
     (given,) = inputs_of(run, sides=(0,))
     return people_of(given.whole(), run, keep, given.id, given.options.missing)
 
 
+def _ids_by_file(run: DedupeRun) -> dict[str, pa.Array]:
+    """For each file, the ids of its records; null in the rows of other files."""
+    assert run.stack is not None
+    stack, ids = run.stack, run.stack.own_ids().cast(pa.string())
+    return {
+        name: pc.if_else(pa.array(stack.files.of == k), ids, pa.scalar(None, pa.string()))
+        for k, name in enumerate(stack.names)
+    }
+
+
 def people_of(
-    table: pa.Table, run: DedupeRun, keep: str, ids: str | None, missing: Sequence[str]
+    table: pa.Table,
+    run: DedupeRun,
+    keep: str,
+    ids: str | None,
+    missing: Sequence[str],
+    by_file: Mapping[str, pa.Array] | None = None,
 ) -> pa.Table:
-    """One row a person, of a file that was read."""
-    face = run.decision.cluster
+    """One row a person. Of several files, what the representative lacks is another record's."""
+    by_file, face = by_file or {}, run.decision.cluster
     entities = _entities(run)
     faces = np.unique(face)
     faces = faces[pc.sort_indices(entities.take(pa.array(faces))).to_numpy()]
     person = np.empty(len(face), np.int64)
     person[faces] = np.arange(len(faces))
     person = person[face]
-    names = _named_apart([ENTITY, RECORDS], table.column_names)
+    names = _named_apart([ENTITY, RECORDS, *by_file], table.column_names)
     columns = [entities.take(pa.array(faces)), pa.array(np.bincount(person, minlength=len(faces)))]
+    columns += [_joined(column, person, len(faces)) for column in by_file.values()]
     for name in table.column_names:
         column, rows = table[name], faces
-        if keep != KEEP[0] and name != ids:
+        if (keep != KEEP[0] or by_file) and name != ids:
             rows = _chosen(column, person, faces, keep, missing)
         columns.append(column.take(pa.array(rows)))
     return pa.table(columns, [*names, *table.column_names])
+
+
+def _joined(ids: pa.Array, person: Ints, n: int) -> pa.Array:
+    """The ids of each person in one file, with "; " between them; null of none."""
+    there = np.flatnonzero(ids.is_valid().to_numpy(zero_copy_only=False))
+    rank = pc.rank(ids).to_numpy()  # by id, whatever the order of rows
+    order = there[np.lexsort((rank[there], person[there]))]
+    ends = np.concatenate([[0], np.cumsum(np.bincount(person[order], minlength=n))])
+    lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), ids.take(pa.array(order)))
+    none = pa.array(np.diff(ends) == 0)
+    return pc.if_else(none, pa.scalar(None, pa.string()), pc.binary_join(lists, "; "))
 
 
 def _entities(run: DedupeRun) -> pa.Array:
@@ -101,7 +160,9 @@ def _chosen(
     coded = texts.take(pa.array(rows)).dictionary_encode()
     code = coded.indices.to_numpy().astype(np.int64)
     rank = pc.rank(coded.dictionary, tiebreaker="first").to_numpy().astype(np.int64)[code]
-    if keep == "longest":
+    if keep == KEEP[0]:
+        worth = np.zeros(len(rows), np.int64)
+    elif keep == "longest":
         worth = pc.utf8_length(coded.dictionary).to_numpy().astype(np.int64)[code]
     else:
         _, same, count = np.unique(

@@ -196,8 +196,8 @@ def _on_twice(twice: tuple[int, int], n_links: int) -> Iterator[str]:
         if n > max(5, _TWICE * n_links):
             yield (
                 f"{n:,} linked records of {one} have a second partner in {other} that is about as "
-                f"good. {other} seems to hold people twice. A linkage here is one-to-one: merge "
-                f"the duplicates of {other} first, or link only one record of each person."
+                f"good. {other} seems to hold people twice, and a linkage is one-to-one: link "
+                f"with --duplicates {other.lower()} (duplicates=)."
             )
 
 

@@ -90,7 +90,11 @@ def propose_for(source: Any, given: str | None, options: ReadOptions) -> Proposa
 
 def id_of(source: Any, options: ReadOptions) -> str | None:
     """The id column of a file, as a proposal has it."""
-    records = read_records(source, id=None, columns=None, options=options, side="A")
+    return id_among(read_records(source, id=None, columns=None, options=options, side="A"))
+
+
+def id_among(records: Records) -> str | None:
+    """The id column of records that were read."""
     return id_column(profile_columns(records), set())
 
 

@@ -1,0 +1,278 @@
+"""Several files as one: read, columns called as in the first file, records one below another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bayeslink.data.cell_texts import TEXT
+from bayeslink.data.locations import is_path, require_there
+from bayeslink.data.records import Records, read_records, repeats
+from bayeslink.engines.spark.choosing import is_spark
+from bayeslink.errors import InputError, SettingsError
+from bayeslink.many_settings import ManySettings
+from bayeslink.pairs.source import Files, Ints
+from bayeslink.runs.inputs import Input
+from bayeslink.settings import FOUND
+from bayeslink.suggesting.one_file import id_among
+from bayeslink.suggesting.suggestion import suggest
+
+RECORD = "record"  # what a record is called among those of all files: "census:17"
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """The files of a run, and what is needed to read them again."""
+
+    files: Files
+    inputs: tuple[Input, ...]
+    renamed: tuple[Mapping[str, str], ...]  # of each file: its columns by their own names
+    told: tuple[Mapping[str, Any], ...]  # of each file, for provenance
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.files.names
+
+    def rows(self, k: int) -> Ints:
+        """Rows of the records of a file among those of all."""
+        return np.flatnonzero(self.files.of == k)
+
+    def own_ids(self) -> pa.Array:
+        """Of each record, its id in its file, as text."""
+        return pa.concat_arrays([given.ids for given in self.inputs])
+
+    def whole(self) -> pa.Table:
+        """All columns of all records but their ids, by their names in the first file.
+
+        A column keeps its type where all files agree on it, and is text elsewhere.
+        """
+        tables = []
+        for given, renamed in zip(self.inputs, self.renamed, strict=True):
+            table = given.whole()
+            if given.id is not None:
+                table = table.drop_columns([given.id])
+            tables.append(table.rename_columns([renamed.get(c, c) for c in table.column_names]))
+        columns: dict[str, pa.ChunkedArray] = {}
+        for name in dict.fromkeys(name for table in tables for name in table.column_names):
+            types = {table[name].type for table in tables if name in table.column_names}
+            one = types.pop() if len(types) == 1 else TEXT
+            parts = [
+                table[name].cast(one).combine_chunks()
+                if name in table.column_names
+                else pa.nulls(len(table), one)
+                for table in tables
+            ]
+            columns[name] = pa.chunked_array([part for part in parts if len(part)], one)
+        return pa.table(columns)
+
+
+def stacked(
+    files: Mapping[str, Any], settings: ManySettings
+) -> tuple[Stack, Records, ManySettings, list[str]]:
+    """The files, all records as those of one, what was settled, and what there is to say."""
+    said: list[str] = []
+    names = tuple(files)
+    clean = settings.clean(names)
+    if len({*settings.read}) > 1:
+        raise SettingsError(
+            "two ways to read are given. All files are read in one way: read one that differs "
+            "beforehand, as a table of pandas, polars or Arrow."
+        )
+    _refuse(files)
+    read = [_read(source, name, settings, said) for name, source in files.items()]
+    renamed = _renamed(names, read, settings, said)
+    columns = _common(read, renamed)
+    of = np.repeat(np.arange(len(names)), [len(records) for _, records in read])
+    stack = Stack(
+        files=Files(names, of, clean),
+        inputs=tuple(
+            Input(
+                source=os.path.join(settings.started_in, source) if is_path(source) else source,
+                options=settings.read[0],
+                needed=() if own_id is None else (own_id,),
+                id=own_id,
+                ids=records.ids,
+                side=name,
+                label=records.label,
+                kind=records.kind,
+                sha256=records.sha256,
+            )
+            for (name, source), (own_id, records) in zip(files.items(), read, strict=True)
+        ),
+        renamed=renamed,
+        told=tuple(
+            {
+                "label": records.label,
+                "kind": records.kind,
+                "sha256": records.sha256,
+                "records": len(records),
+                "quarantined": records.quarantined,
+            }
+            for _, records in read
+        ),
+    )
+    ids = [
+        pc.binary_join_element_wise(pa.scalar(name, TEXT), records.ids, pa.scalar(":", TEXT))
+        for name, (_, records) in zip(names, read, strict=True)
+    ]
+    whole = Records(
+        label=_listed(names),
+        ids=pa.concat_arrays(ids),
+        columns=columns,
+        missing={name: values.null_count for name, values in columns.items()},
+        kind=read[0][1].kind,
+        sha256=None,
+        quarantined=sum(records.quarantined for _, records in read),
+        id_type=None,
+        _lines=None,
+    )
+    return stack, whole, replace(settings, columns=_told(names, renamed)), said
+
+
+def as_table(records: Records) -> pa.Table:
+    """The records with what each is called, for a proposal of what to compare."""
+    return pa.table({name_of_records(records.columns): records.ids, **records.columns})
+
+
+def name_of_records(columns: Mapping[str, Any]) -> str:
+    """A name for the column of what records are called that no file has."""
+    name = RECORD
+    while name in columns:
+        name += "_"
+    return name
+
+
+def _refuse(files: Mapping[str, Any]) -> None:
+    """Refuse what cannot be read before any of it is: paths that are not there, one file twice."""
+    for name, source in files.items():
+        if is_spark(source):
+            raise SettingsError(
+                f"{name} is a table of Spark, and several files are linked on this machine. Give "
+                "paths, or tables of pandas, polars or Arrow."
+            )
+        if isinstance(source, str) and source == "-":
+            raise SettingsError(f"{name} is standard input, which cannot be read twice. Save it.")
+        require_there(source, name)
+    paths = [os.path.realpath(source) for source in files.values() if is_path(source)]
+    if len({*paths}) < len(paths) or len({*map(id, files.values())}) < len(files):
+        raise SettingsError(
+            "one file is given twice. For the people of one file: bl.dedupe(file), `bayeslink "
+            "dedupe FILE -o OUT`."
+        )
+
+
+def _read(
+    source: Any, name: str, settings: ManySettings, said: list[str]
+) -> tuple[str | None, Records]:
+    """The id column of a file, and its records."""
+    options = settings.read[0]
+    asked = settings.id
+    given = None if asked is FOUND else asked
+    records = read_records(source, id=given, columns=None, options=options, side=name)
+    if asked is not FOUND:
+        return given, records
+    found = "id" if _names_records(records, "id") else id_among(records)
+    if found is not None:
+        texts = records.columns[found]
+        kind = read_records(source, id=found, columns=[], options=options, side=name).id_type
+        return found, replace(records, ids=texts, id_type=kind)
+    said.append(f"{name} has no id column: its rows are numbered. Name the column with --id (id=).")
+    return None, records
+
+
+def _names_records(records: Records, column: str) -> bool:
+    if column not in records.columns:
+        return False
+    texts = records.columns[column]
+    return texts.null_count == 0 and not repeats(texts)[0]
+
+
+def _renamed(
+    names: Sequence[str],
+    read: Sequence[tuple[str | None, Records]],
+    settings: ManySettings,
+    said: list[str],
+) -> tuple[dict[str, str], ...]:
+    """What columns of each file are called in the first; found by what is in them unless given."""
+    asked = settings.columns or {}
+    if unknown := [name for name in asked if name not in names]:
+        raise SettingsError(f"columns names {unknown[0]!r}, and the files are {', '.join(names)}.")
+    out: list[dict[str, str]] = []
+    for k, (name, (own_id, records)) in enumerate(zip(names, read, strict=True)):
+        given = dict(asked.get(name, {}))
+        if absent := [column for column in given if column not in records.columns]:
+            raise InputError(
+                f"input {name}, {records.label}, has no column {absent[0]!r} (columns=). It has "
+                f"{', '.join(records.columns)}."
+            )
+        found: dict[str, str] = {}
+        if k > 0 and name not in asked:
+            found = _found(read[0], (own_id, records))
+            if found:
+                told = ", ".join(f"{own} is {common}" for own, common in found.items())
+                said.append(
+                    f"columns of {name} that are called otherwise in {names[0]}: {told}. Where "
+                    "that is wrong, say so with columns (link-many.toml, columns=)."
+                )
+        out.append({**found, **given})
+    return tuple(out)
+
+
+def _found(first: tuple[str | None, Records], other: tuple[str | None, Records]) -> dict[str, str]:
+    """Columns of another file that hold the same as one of the first, of another name."""
+    tables = [pa.table(dict(_data(*given))) for given in (first, other)]
+    try:
+        proposed = suggest(*tables, id=None)
+    except (InputError, SettingsError):  # nothing in common, by name or by content
+        return {}
+    found: dict[str, str] = {}
+    for field in proposed.fields:
+        a, b = field.columns
+        alone = len(a) == len(b) == 1 and a != b
+        free = a[0] not in other[1].columns and a[0] not in found.values()
+        if alone and free and b[0] not in first[1].columns:
+            found[b[0]] = a[0]
+    return found
+
+
+def _data(own_id: str | None, records: Records) -> Mapping[str, pa.Array]:
+    """The columns of a file but its ids, which mean nothing in another."""
+    return {name: texts for name, texts in records.columns.items() if name != own_id}
+
+
+def _common(
+    read: Sequence[tuple[str | None, Records]], renamed: Sequence[Mapping[str, str]]
+) -> dict[str, pa.Array]:
+    """The columns of all files, one below another; null where a file has none."""
+    by_file = []
+    for (own_id, records), names in zip(read, renamed, strict=True):
+        own = {names.get(column, column): t for column, t in _data(own_id, records).items()}
+        if len(own) < len(_data(own_id, records)):
+            raise SettingsError(
+                "columns gives two columns of one file the same name. Give each another."
+            )
+        by_file.append(own)
+    out: dict[str, pa.Array] = {}
+    for name in dict.fromkeys(name for own in by_file for name in own):
+        out[name] = pa.concat_arrays(
+            [
+                own[name].cast(TEXT) if name in own else pa.nulls(len(records), TEXT)
+                for own, (_, records) in zip(by_file, read, strict=True)
+            ]
+        )
+    return out
+
+
+def _told(names: Sequence[str], renamed: Sequence[Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """The names as settings have them: an empty table says that nothing is to be found."""
+    return {name: dict(columns) for name, columns in zip(names, renamed, strict=True)}
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,301 @@
+"""`bayeslink link-many`, `link --duplicates` and their Python: the people of several files."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+from click.testing import CliRunner
+
+import bayeslink as bl
+from bayeslink.cli import main
+from bayeslink.errors import InputError, SettingsError
+
+SHORT = ("--draws", "60", "--tune", "60", "--chains", "2")
+PYTHON = {"draws": 60, "tune": 60, "chains": 2}
+NAMES = ("census", "survey", "tax")
+TABLES = {"clusters", "people", *(f"with_entities_{name}" for name in NAMES)}
+FILES = {f"{name}{end}" for name in TABLES for end in (".csv", ".parquet")} | {
+    "pairs.parquet", "draws.parquet", "parameters.parquet", "run.json", "link-many.toml",
+}  # fmt: skip
+
+
+def call(*words):
+    return CliRunner().invoke(main, [*map(str, words)])
+
+
+def told(*words):
+    done = call(*words)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def three_files(n, seed):
+    """Records of people split over three files: tax has duplicates, and names of its own."""
+    made = bl.simulate_duplicates(n, seed=seed, sizes=(0.4, 0.3, 0.2, 0.1))
+    frame = made.a.to_pandas().merge(made.truth.to_pandas(), on="id")
+    frame["file"] = np.random.default_rng(seed).choice(NAMES, len(frame))
+    files, truth = {}, []
+    for name in NAMES:
+        own = frame[frame["file"] == name]
+        if name != "tax":
+            own = own.drop_duplicates("entity_id")
+        truth.append(own[["file", "id", "entity_id"]])
+        own = own.drop(columns=["file", "entity_id"]).reset_index(drop=True)
+        if name == "tax":
+            own = own.rename(columns={"gname": "Vorname", "fname": "Nachname", "dob": "geboren"})
+        files[name] = own
+    return files, pd.concat(truth)
+
+
+@pytest.fixture(scope="module")
+def given():
+    return three_files(330, 3)
+
+
+@pytest.fixture(scope="module")
+def saved(given, tmp_path_factory):
+    """The directory that the command writes, and the files it read."""
+    folder = tmp_path_factory.mktemp("many")
+    files, truth = given
+    for name, frame in files.items():
+        frame.to_csv(folder / f"{name}.csv", index=False)
+    truth.to_csv(folder / "truth.csv", index=False)
+    paths = [folder / f"{name}.csv" for name in NAMES]
+    said = told("link-many", *paths, "--duplicates", "tax", "-o", folder / "out", *SHORT)
+    return folder, said
+
+
+def clusters_of(folder):
+    return pd.read_csv(folder / "clusters.csv", dtype={"id": str})
+
+
+def test_what_a_run_of_three_files_writes(saved, given):
+    folder, said = saved
+    out = folder / "out"
+    assert {p.name for p in out.iterdir()} == FILES
+    assert "records of census, survey and tax are of" in said
+    assert "Vorname is gname, Nachname is fname, geboren is dob" in said
+    clusters, truth = clusters_of(out), given[1]
+    assert {*zip(clusters["file"], clusters["id"], strict=True)} == {
+        *zip(truth["file"], truth["id"], strict=True)
+    }
+    in_file = clusters.groupby(["entity_id", "file"]).size().unstack(fill_value=0)
+    assert in_file[["census", "survey"]].to_numpy().max() == 1
+    assert in_file["tax"].max() > 1
+    assert (in_file.gt(0).sum(axis=1) == 3).any()
+    faces = clusters[clusters["representative"]]
+    assert (faces["file"] + ":" + faces["id"] == faces["entity_id"]).all()
+    judged = json.loads(told("evaluate", out, "--truth", folder / "truth.csv", "--json"))
+    assert judged["f1"] > 0.93
+    low, high = judged["people_interval"]
+    assert low - 3 <= truth["entity_id"].nunique() <= high + 3
+
+
+def test_people_and_their_records_agree(saved, given):
+    out = saved[0] / "out"
+    clusters, people = clusters_of(out), pd.read_csv(out / "people.csv", dtype=str)
+    assert [*people["entity_id"]] == [*clusters.loc[clusters["representative"], "entity_id"]]
+    for name in NAMES:
+        own = clusters[clusters["file"] == name]
+        listed = people.dropna(subset=[name])[["entity_id", name]]
+        pairs = {(e, i) for e, ids in listed.to_numpy() for i in ids.split("; ")}
+        assert pairs == {*zip(own["entity_id"], own["id"], strict=True)}
+        whole = pd.read_csv(out / f"with_entities_{name}.csv", dtype=str)
+        assert [*whole.columns] == [*given[0][name].columns, "entity_id"]
+        entity = own.set_index("id")["entity_id"]
+        assert (whole["entity_id"] == whole["id"].map(entity)).all()
+    assert "gname" in people
+    assert "Vorname" not in people
+    # A value is missing only where all records of the person lack it.
+    values = pd.concat(
+        [
+            pd.read_csv(out / f"with_entities_{name}.csv", dtype=str).rename(
+                columns={"geboren": "dob"}
+            )[["entity_id", "dob"]]
+            for name in NAMES
+        ]
+    )
+    known = values.dropna().groupby("entity_id")["dob"].agg(set)
+    for row in people.itertuples():
+        wanted = known.get(row.entity_id, {np.nan})
+        assert row.dob in wanted or (pd.isna(row.dob) and row.entity_id not in known)
+
+
+def test_a_run_opens_as_it_was_made(saved, given):
+    folder, _ = saved
+    run = bl.link_many(given[0], duplicates="tax", **PYTHON)
+    opened = bl.open_run(folder / "out")
+    # Fresh, the records are in the order of the files; saved, those of a person are together.
+    columns = ["file", "id", "entity_id", "size", "decision"]
+    one = run.clusters.sort_values(["file", "id"])[columns].reset_index(drop=True)
+    other = opened.clusters.to_pandas().sort_values(["file", "id"])[columns]
+    pd.testing.assert_frame_equal(one, other.reset_index(drop=True), check_dtype=False)
+    assert opened.entities.interval() == run.entities.interval()
+    assert opened.people_by_files() == run.people_by_files()
+    assert repr(opened.population()) == repr(run.population())
+    assert opened.settings.duplicates == ("tax",)
+    assert len(opened.people()) == opened.decision.n_entities == len(run.people())
+    assert len(opened.with_entities("tax")) == len(given[0]["tax"])
+    with pytest.raises(SettingsError, match="say which file"):
+        opened.with_entities()
+    with pytest.raises(InputError, match="link-many --config"):
+        _ = opened.posterior
+
+
+def test_people_by_files_add_up(saved):
+    entities = bl.open_run(saved[0] / "out").entities
+    assert (entities.in_files.sum(-1) == entities.draws).all()
+    by_files = {row["files"]: row["people"] for row in entities.by_files()}
+    assert sum(by_files.values()) == pytest.approx(entities.mean)
+    assert {*by_files} == {
+        "census", "survey", "tax", "census+survey", "census+tax", "survey+tax", "census+survey+tax",
+    }  # fmt: skip
+    two = entities.population(["tax", "census"])
+    seen = sum(n for name, n in by_files.items() if "tax" in name or "census" in name)
+    assert two.seen == pytest.approx(seen, rel=1e-6)
+    assert entities.population().median > entities.mean
+
+
+def test_the_order_of_rows_changes_nothing(saved, given, tmp_path):
+    for name, frame in given[0].items():
+        frame.sample(frac=1, random_state=4).to_csv(tmp_path / f"{name}.csv", index=False)
+    paths = [tmp_path / f"{name}.csv" for name in NAMES]
+    told("link-many", *paths, "--duplicates", "tax", "-o", tmp_path / "out", *SHORT)
+    for name in ("clusters.csv", "people.csv", "pairs.parquet", "draws.parquet"):
+        assert (tmp_path / "out" / name).read_bytes() == (saved[0] / "out" / name).read_bytes(), (
+            name
+        )
+
+
+def test_the_settings_file_repeats_the_run(saved, tmp_path):
+    out = saved[0] / "out"
+    told("link-many", "--config", out / "link-many.toml", "-o", tmp_path / "again")
+    for name in FILES - {"run.json", "link-many.toml"}:
+        assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes(), name
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_tables_go_back_in_the_kind_they_came(kind, given):
+    made = {
+        "pandas": lambda frame: frame,
+        "polars": polars.from_pandas,
+        "arrow": lambda frame: polars.from_pandas(frame).to_arrow(),
+    }[kind]
+    files = {name: made(frame) for name, frame in given[0].items()}
+    run = bl.link_many(files, duplicates="tax", **PYTHON)
+    for table in (run.clusters, run.people(), run.with_entities("tax")):
+        assert type(table) is type(files["tax"])
+
+
+def test_two_files_of_which_one_has_duplicates(saved, given, tmp_path):
+    folder, _ = saved
+    paths = folder / "census.csv", folder / "tax.csv"
+    told("link", *paths, "--duplicates", "b", "-o", tmp_path / "out", *SHORT)
+    run = bl.link(given[0]["census"], given[0]["tax"], duplicates="b", **PYTHON)
+    found = clusters_of(tmp_path / "out")
+    assert {*found["file"]} == {"a", "b"}
+    assert found.groupby(["entity_id", "file"]).size().unstack()["a"].max() == 1
+    assert found["entity_id"].nunique() == run.decision.n_entities
+    assert {row["files"] for row in run.people_by_files()} == {"a", "b", "a+b"}
+
+
+def test_two_clean_files_agree_with_a_linkage():
+    """The models differ; what they say of the number of links does not."""
+    made = bl.simulate(300, overlap=0.5, errors=1, seed=4)
+    run = bl.link_many({"a": made.a, "b": made.b}, draws=300, tune=200)
+    linked = bl.link(made.a, made.b, draws=300, tune=200)
+    both = {row["files"]: row for row in run.people_by_files()}["a+b"]
+    assert both["people"] == pytest.approx(linked.posterior.n_links.mean(), rel=0.03)
+    assert both["low"] - 3 <= made.truth.num_rows <= both["high"] + 3
+    sizes = np.bincount(run.clusters["size"].to_numpy())
+    assert len(sizes) == 3
+
+
+def test_duplicates_in_a_file_said_to_have_none_are_told(given):
+    run = bl.link_many(given[0], **PYTHON)
+    (said,) = [w for w in run.warnings if "nobody is twice" in w]
+    assert "of tax look like the same person" in said
+    assert "--duplicates tax" in said
+
+
+def test_columns_can_be_named_by_hand(given):
+    columns = {"tax": {"Vorname": "gname", "Nachname": "fname"}}
+    run = bl.link_many(given[0], duplicates="tax", columns=columns, **PYTHON)
+    assert not [w for w in run.warnings if "called otherwise" in w]
+    assert run.stack.renamed[2] == columns["tax"]
+    with pytest.raises(InputError, match="no column 'nowhere'"):
+        bl.link_many(given[0], columns={"tax": {"nowhere": "gname"}}, **PYTHON)
+
+
+def test_a_file_may_lack_columns(given):
+    files = {**given[0], "survey": given[0]["survey"].drop(columns=["street", "dob"])}
+    run = bl.link_many(files, duplicates="tax", **PYTHON)
+    assert {f.name for f in run.pairs.fields} >= {"dob", "street"}
+    assert bl.evaluate(run, given[1]).precision > 0.9
+
+
+def test_known_pairs_are_named_by_file_and_id(given):
+    files, truth = given
+    people = truth.assign(name=truth["file"] + ":" + truth["id"]).groupby("entity_id")["name"]
+    one = next(names.tolist()[:2] for _, names in people if len(names) > 1)
+    run = bl.link_many(files, duplicates="tax", known_nonlinks=[tuple(one)], **PYTHON)
+    entity = dict(zip(run.table["id"].to_pylist(), run.table["entity_id"].to_pylist(), strict=True))
+    ids = [name.split(":")[1] for name in one]
+    assert entity[ids[0]] != entity[ids[1]]
+    census = [f"census:{i}" for i in files["census"]["id"][:2]]
+    with pytest.raises(InputError, match="two records of census, where nobody is twice"):
+        bl.link_many(files, known_links=[tuple(census)], **PYTHON)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("x.csv",), "two files or more"),
+        (("x.csv", "x.csv"), "two files are called 'x'"),
+        (("p=x.csv", "q=x.csv"), "one file is given twice"),
+        (("x.csv", "y.csv", "--duplicates", "z"), "duplicates names 'z'"),
+        (("x.csv", "nowhere.csv"), "nowhere.csv"),
+        (("x.csv", "y.csv", "--on", "surname:name"), "no column 'surname'"),
+        (("x.csv", "y.csv", "--encoding", "utf-8", "--encoding", "cp1252"), "two ways to read"),
+        (("a b=x.csv", "y.csv"), "cannot name a file"),
+        ((), "the files are missing"),
+    ],
+)
+def test_what_cannot_be_done_is_told_and_leaves_nothing(words, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in "xy":
+        (tmp_path / f"{name}.csv").write_text("id,name\n1,ada\n2,bob\n")
+    done = call("link-many", *words, "-o", "out", *SHORT)
+    assert done.exit_code not in (0, 1)
+    assert said in done.output
+    assert {p.name for p in tmp_path.iterdir()} == {"x.csv", "y.csv"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--theta", "3"), "--theta is for files without duplicates"),
+        (("--config", "link.toml"), "--config is for files without duplicates"),
+    ],
+)
+def test_options_of_a_linkage_that_do_not_go_with_duplicates(words, said, saved, tmp_path):
+    folder, _ = saved
+    paths = folder / "census.csv", folder / "tax.csv"
+    done = call("link", *paths, "--duplicates", "b", "-o", tmp_path / "out", *words)
+    assert done.exit_code not in (0, 1)
+    assert said in done.output
+
+
+def test_options_in_python_that_do_not_go_with_duplicates(given):
+    files = given[0]["census"], given[0]["tax"]
+    with pytest.raises(SettingsError, match="'theta' is for files without duplicates"):
+        bl.link(*files, duplicates="b", theta=3)
+    with pytest.raises(SettingsError, match='duplicates must be "a", "b"'):
+        bl.link(*files, duplicates="tax")
+    field = bl.name("gname", columns=("gname", "Vorname"))
+    with pytest.raises(SettingsError, match="name it as in A"):
+        bl.link(*files, [field], duplicates="b")
+    with pytest.raises(SettingsError, match="one file"):
+        bl.dedupe(files[1], **PYTHON).population()
