@@ -38,14 +38,14 @@ def example(
     """
     everyone = [record for _, own in groups for record in own]
     strength = _among(material, everyone, probabilities)
-    shown = _shown(groups, strength, held or first, held is not None)
-    records = [record for _, own in shown for record in own]
+    among = records_shown(groups, strength, held or first, held is not None)
+    records = [record for _, own in among for record in own]
     left_out = sum(len(own) for _, own in groups) - len(records)
     same, cells = _told_apart(material.values(records))
     nodes = {r: _node(material, r, own) for r, own in zip(records, cells, strict=True)}
     chart = picture(
         title,
-        [(heading, [nodes[r] for r in own]) for heading, own in shown],
+        [(heading, [nodes[r] for r in own]) for heading, own in among],
         _arcs(material, records, probabilities, held),
     )
     more = f"{left_out:,} more records are not shown." if left_out else ""
@@ -74,7 +74,7 @@ def _pairs_among(material: ClusterMaterial, records: Sequence[int]) -> list[int]
     return [int(p) for p in np.flatnonzero(inside)]
 
 
-def _shown(
+def records_shown(
     groups: Groups, strength: Mapping[Edge, float], first: Sequence[int], held: bool
 ) -> list[tuple[str, list[int]]]:
     """As many records as a picture takes, those of strong pairs beside each other."""

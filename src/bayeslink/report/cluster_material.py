@@ -14,8 +14,15 @@ from bayeslink.errors import InputError
 from bayeslink.pairs.source import Ints
 from bayeslink.runs import link_toml
 from bayeslink.runs.cluster_cells import Cells, CellsOf, cells_of
-from bayeslink.runs.cluster_structure import Structure
-from bayeslink.runs.dedupe_run import DedupeRun
+from bayeslink.runs.cluster_structure import (
+    Bridge,
+    Forms,
+    Structure,
+    bridges,
+    in_doubt,
+    several_forms,
+)
+from bayeslink.runs.dedupe_run import SURE, DedupeRun
 from bayeslink.sampling.clusters import Entities
 
 _AS_ASKED = "The records' values and ids are left out, as asked."
@@ -33,6 +40,9 @@ class ClusterMaterial:
     entities: Entities
     settings: str  # dedupe.toml, its paths without their folders
     structure: Structure
+    doubt: list[list[int]]  # clusters, with those they may be one with
+    bridges: list[Bridge]
+    forms: list[Forms]
     cells: CellsOf | None
     remark: str  # why values are not shown; "" if they are
     named: bool  # whether ids are shown
@@ -45,18 +55,19 @@ class ClusterMaterial:
         """What records hold; nothing, if values are not shown."""
         return [{} for _ in records] if self.cells is None else self.cells(records)
 
-    def levels(self) -> dict[str, Ints]:
-        """The levels of the pairs, by field."""
-        names = [f["name"] for f in self.summary["fields"]]
-        return {name: self.pairs[f"gamma_{name}"].to_numpy().astype(np.int64) for name in names}
 
-    def equal(self) -> Mapping[str, frozenset[int]]:
-        """The levels at which two values are the same, by field: "equal", else the best."""
-        found = {}
-        for f in self.summary["fields"]:
-            levels = {k for k, name in enumerate(f["levels"], 1) if name.startswith("equal")}
-            found[f["name"]] = frozenset(levels or {len(f["levels"])})
-        return found
+def _levels(pairs: pa.Table, fields: Sequence[Mapping[str, Any]]) -> dict[str, Ints]:
+    """The levels of the pairs, by field."""
+    return {f["name"]: pairs[f"gamma_{f['name']}"].to_numpy().astype(np.int64) for f in fields}
+
+
+def _equal(fields: Sequence[Mapping[str, Any]]) -> dict[str, frozenset[int]]:
+    """The levels at which two values are the same, by field: "equal", else the best."""
+    found = {}
+    for f in fields:
+        levels = {k for k, name in enumerate(f["levels"], 1) if name.startswith("equal")}
+        found[f["name"]] = frozenset(levels or {len(f["levels"])})
+    return found
 
 
 def gather(run: DedupeRun, *, values: bool) -> ClusterMaterial:
@@ -72,6 +83,8 @@ def gather(run: DedupeRun, *, values: bool) -> ClusterMaterial:
     remark = cells if isinstance(cells, str) else ""
     if remark and values:
         remark = f"The records' values cannot be shown: {remark}"
+    structure = Structure.of(clusters, pairs, summary["theta"] / math.log(2))
+    fields = summary["fields"]
     return ClusterMaterial(
         summary=summary,
         clusters=clusters,
@@ -80,7 +93,10 @@ def gather(run: DedupeRun, *, values: bool) -> ClusterMaterial:
         draws=run.as_table("draws"),
         entities=run.entities,
         settings=link_toml.without_folders(run.toml),
-        structure=Structure.of(clusters, pairs, summary["theta"] / math.log(2)),
+        structure=structure,
+        doubt=in_doubt(structure, SURE),
+        bridges=bridges(structure),
+        forms=several_forms(structure, _levels(pairs, fields), _equal(fields)),
         cells=None if isinstance(cells, str) else cells,
         remark=remark,
         named=values,

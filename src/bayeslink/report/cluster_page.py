@@ -33,6 +33,7 @@ def page(material: ClusterMaterial, result: ClusterEvaluation | None) -> tuple[s
     s = material.summary
     title = f"{_between(s)} people in {file_names(s)[0]}"
     parts = [
+        clusters.doubtful(material),
         clusters.largest(material),
         clusters.hanging(material),
         clusters.forms(material),
@@ -45,7 +46,6 @@ def page(material: ClusterMaterial, result: ClusterEvaluation | None) -> tuple[s
         tag("h1", escape(title))
         + _overview(material, result)
         + clusters.sizes(material)
-        + clusters.doubtful(material)
         + fields.compared(s)
         + on_details()
         + "".join(parts)
@@ -71,7 +71,7 @@ def _overview(material: ClusterMaterial, result: ClusterEvaluation | None) -> st
         + figure(chart, caption, name="sure")
         + facts(_facts(s))
         + (_against_truth(result) if result else "")
-        + remarks(s["warnings"], [_judging(s)] if s["records_in_doubt"] else [])
+        + remarks(s["warnings"], _judging(material))
     )
 
 
@@ -100,7 +100,7 @@ def _facts(s: dict[str, Any]) -> list[tuple[str, str, str]]:
         (
             "Of two records or more",
             counted(s["people_with_several"]),
-            f"at most {counted(s['largest_cluster'])} records",
+            f"the largest has {counted(s['largest_cluster'])}",
         ),
         (
             "Expected errors",
@@ -115,10 +115,23 @@ def _facts(s: dict[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
-def _judging(s: dict[str, Any]) -> str:
-    n = s["records_in_doubt"]
-    words = f"{counted(n)} {'record' if n == 1 else 'records'} in doubt"
-    return "Look at the " + tag("a", escape(words), href="#doubt") + ", the least sure first."
+def _judging(material: ClusterMaterial) -> list[str]:
+    """What to look at, each with a link to its section."""
+    counts = (
+        ("doubt", material.summary["records_in_doubt"], "record in doubt", "records in doubt"),
+        (
+            "hanging", len(material.bridges),
+            "cluster that hangs on one edge", "clusters that hang on one edge",
+        ),
+        ("forms", len(material.forms), "cluster of several forms", "clusters of several forms"),
+    )  # fmt: skip
+    links = [
+        tag("a", escape(f"{counted(n)} {one if n == 1 else many}"), href=f"#{section}")
+        for section, n, one, many in counts
+        if n
+    ]
+    words = " and ".join(filter(None, [", ".join(links[:-1]), *links[-1:]]))
+    return [f"Look at {words}."] if links else []
 
 
 def _against_truth(e: ClusterEvaluation) -> str:

@@ -78,7 +78,7 @@ def picture(title: str, groups: Sequence[tuple[str, Sequence[Node]]], arcs: Sequ
         for arc in arcs:
             ends = places[arc.a], places[arc.b]
             out = left - _NEXT - step * abs(arc.a - arc.b)
-            drawn.append(hover(arc.tip, _path(left, *ends, out, arc.cls)))
+            drawn.append(_path(left, *ends, out, arc.cls))
             labels.append(hover(arc.tip, _label(arc, out, sum(ends) / 2)))
         return y, [*drawn, *marks, *labels]
 

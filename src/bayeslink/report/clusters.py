@@ -21,7 +21,7 @@ from bayeslink.report.markup import (
     table,
 )
 from bayeslink.report.rows import Scale, Step, row_bar, swatches
-from bayeslink.runs.cluster_structure import Bridge, Forms, bridges, in_doubt, several_forms
+from bayeslink.runs.cluster_structure import Bridge, Forms, loose
 from bayeslink.runs.dedupe_run import SURE
 
 _LARGEST, _DOUBTED, _HANGING, _FORMS = 5, 6, 6, 6  # clusters that are shown
@@ -97,10 +97,10 @@ def largest(material: ClusterMaterial) -> str:
 
 def doubtful(material: ClusterMaterial) -> str:
     s, members = material.structure, material.structure.members()
-    found, title = in_doubt(s, SURE), "Clusters in doubt"
+    found, title = material.doubt, f"Clusters in doubt ({counted(len(material.doubt))})"
     if not found:
         words = f"No record is in doubt: all are at least {SURE} sure of their cluster."
-        return section("doubt", title, paragraph(words))
+        return folded("doubt", title, paragraph(words))
     records, n = int((s.membership < SURE).sum()), len(found)
     shown = []
     for clusters in found[:_DOUBTED]:
@@ -119,7 +119,7 @@ def doubtful(material: ClusterMaterial) -> str:
         "no other. On an edge is the probability that its two records are one person. Clusters "
         "that may be one stand together, with a line between them."
     )
-    return section(
+    return folded(
         "doubt",
         title,
         paragraph(f"{words} {material.remark}"),
@@ -131,7 +131,7 @@ def doubtful(material: ClusterMaterial) -> str:
 def hanging(material: ClusterMaterial) -> str:
     """Clusters that one pair holds together."""
     s = material.structure
-    found, of_three = bridges(s), int((s.size > 2).sum())
+    found, of_three, apart = material.bridges, int((s.size > 2).sum()), loose(s)
     words = (
         "A pair with a weight above "
         f"{signed(s.needed)} bits is by itself more likely one person than not. A cluster hangs on "
@@ -146,6 +146,11 @@ def hanging(material: ClusterMaterial) -> str:
             f"more {'hangs' if len(found) == 1 else 'hang'} on one edge"
         )
         words += f"{_of_them(len(found), _HANGING)}, most to lose first." if found else "."
+    if apart:
+        words += (
+            f" {_n(apart, 'cluster is', 'clusters are')} in parts between which no pair is enough "
+            "by itself: several weaker ones hold them."
+        )
     return folded(
         "hanging",
         f"Clusters that hang on one edge ({counted(len(found))})",
@@ -176,8 +181,7 @@ def _hanging(material: ClusterMaterial, one: Bridge) -> str:
 
 def forms(material: ClusterMaterial) -> str:
     """People whose records fall into groups."""
-    s = material.structure
-    found = several_forms(s, material.levels(), material.equal())
+    found = material.forms
     words = (
         "The values of a person fall into two forms where a field is equal within groups of two "
         "records or more, and not between them: a new surname after a wedding, a move, two "

@@ -113,7 +113,7 @@ def provenance(material: Told, counts: Callable[[float], str] = counted) -> str:
         "To repeat this run",
         inputs,
         tag("h3", f"Settings ({s.get('task', 'link')}.toml)"),
-        tag("pre", _lines(material.settings)),
+        tag("pre", _lines(material.settings), tabindex=0, role="region", aria_label="Settings"),
         paragraph(f"Versions: {versions}; Python {s['python']} on {s['platform']}."),
         paragraph(f"Seconds: {seconds}. Finished {s['created']}."),
     )

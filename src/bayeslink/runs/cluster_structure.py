@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bayeslink.linkage.forest import components as joined_parts
 from bayeslink.pairs.source import Floats, Ints
 
 LIKELY = 0.5  # probability above which a pair is taken to be of one person
@@ -108,6 +109,14 @@ def bridges(structure: Structure) -> list[Bridge]:
         if bridged:
             found.append(min(bridged, key=lambda one: _rank(structure, one)))
     return sorted(found, key=lambda one: _rank(structure, one))
+
+
+def loose(structure: Structure) -> int:
+    """How many clusters of two records or more are in parts between which no pair is strong."""
+    strong = structure.strong()
+    part = joined_parts(structure.a[strong], structure.b[strong], len(structure.cluster))
+    parts = np.unique(np.stack([structure.cluster, part]), axis=1)[0]
+    return int((np.bincount(parts) > 1).sum())
 
 
 def _bridge(

@@ -13,13 +13,13 @@ from click.testing import CliRunner
 import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.errors import InputError
-from bayeslink.report.cluster_examples import MOST, probability
+from bayeslink.report.cluster_examples import MOST, probability, records_shown
 from bayeslink.report.cluster_picture import Arc, Node, picture
 from bayeslink.report.svg import NARROW, WIDE
 from tests.unit.report.test_page import HOSTILE, Page
 
 ORDER = [
-    "sizes", "doubt", "compared", "largest", "hanging", "forms", "people", "fields", "diagnostics",
+    "sizes", "compared", "doubt", "largest", "hanging", "forms", "people", "fields", "diagnostics",
     "repeat",
 ]  # fmt: skip
 FEW = {"draws": 60, "tune": 60, "chains": 2}
@@ -218,6 +218,20 @@ def test_numbers_on_arcs_never_meet(width, values):
         assert not [1 for u, v, _ in found[:k] if abs(x - u) < room and abs(y - v) < 13]
     right = [float(x) for x in re.findall(r'<text x="([\d.-]+)"(?![^>]*anchor)', svg)]
     assert max(right) < width * 0.6  # room for values
+
+
+def test_an_edge_that_a_cluster_hangs_on_is_between_neighbours():
+    """0-1-2 and 3-4-5 are chains, joined by 0 and 5."""
+    strength = {(0, 1): 9.0, (1, 2): 9.0, (0, 2): 1.0, (3, 4): 9.0, (4, 5): 9.0, (0, 5): 3.0}
+    groups = [("", (0, 1, 2)), ("", (3, 4, 5))]
+    assert records_shown(groups, strength, (0, 5), True) == [("", [2, 1, 0]), ("", [5, 4, 3])]
+
+
+def test_of_many_records_those_are_shown_that_go_with_the_first():
+    strength = {(k, k + 1): 5.0 + k for k in range(39)}  # a chain
+    ((_, shown),) = records_shown([("", range(40))], strength, [20], False)
+    assert sorted(shown) == list(range(20, 20 + MOST))
+    assert shown == sorted(shown)
 
 
 def test_long_values_are_cut_and_stay_inside():

@@ -13,6 +13,7 @@ from bayeslink.runs.cluster_structure import (
     cut_edges,
     groups_of,
     in_doubt,
+    loose,
     several_forms,
 )
 
@@ -106,6 +107,13 @@ def test_two_heaps_on_one_edge_come_before_a_single_record():
     assert sorted(named(ids, side) for side in first.sides) == ["abc", "def"]
     assert first.at_stake == pytest.approx(9 * 0.2)
     assert sorted(named(ids, side) for side in second.sides) == ["gh", "i"]
+
+
+def test_clusters_that_no_strong_pair_holds_are_counted():
+    pairs = [("ab", 0.9, 12.0), ("bc", 0.9, 3.0), ("ac", 0.9, 4.0), ("de", 0.9, 2.0)]
+    _, s = structure(["abc", "de", "f"], pairs)
+    assert loose(s) == 2  # c hangs on weak pairs, and so do d and e
+    assert not bridges(structure(["de", "f"], pairs[3:])[1])
 
 
 # --- doubt ------------------------------------------------------------------------------------
