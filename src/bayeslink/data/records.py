@@ -5,7 +5,7 @@ guesses a type; the typed sources are turned into the text a careful person woul
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -59,8 +59,7 @@ class Records:
 
     def text(self, columns: Sequence[str], row: int) -> str | None:
         """What a record holds in these columns, as a person reads it; None if that is nothing."""
-        cells = [self.columns[name][row].as_py() for name in columns]
-        return " ".join(cell or "–" for cell in cells) if any(cells) else None
+        return text_of(self.columns, columns, row)
 
     def rows_of(self, ids: Any) -> pa.Array:
         """Where the records with these ids are, null for an id that none has."""
@@ -77,6 +76,12 @@ class Records:
     def place(self, row: int) -> str:
         """Where the record with this index (from 0) is found, for messages."""
         return _place(self._lines, row)
+
+
+def text_of(columns: Mapping[str, pa.Array], names: Sequence[str], row: int) -> str | None:
+    """What a row holds in some columns of text, as a person reads it; None if that is nothing."""
+    cells = [columns[name][row].as_py() for name in names]
+    return " ".join(cell or "–" for cell in cells) if any(cells) else None
 
 
 DEFAULTS = ReadOptions()

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bayeslink.errors import InputError
 from bayeslink.pairs.source import Ints
 from bayeslink.runs import link_toml
 from bayeslink.runs.cluster_cells import Cells, CellsOf, cells_of
@@ -22,6 +21,7 @@ from bayeslink.runs.cluster_structure import (
     in_doubt,
     several_forms,
 )
+from bayeslink.runs.cluster_tables import record_names
 from bayeslink.runs.dedupe_run import SURE, DedupeRun
 from bayeslink.sampling.clusters import Entities
 
@@ -49,7 +49,11 @@ class ClusterMaterial:
 
     def name(self, record: int) -> str:
         """What a record is called."""
-        return str(self.clusters["id"][record]) if self.named else f"record {record + 1}"
+        return (
+            str(record_names(self.clusters.slice(record, 1))[0])
+            if self.named
+            else f"record {record + 1}"
+        )
 
     def values(self, records: Sequence[int]) -> list[Cells]:
         """What records hold; nothing, if values are not shown."""
@@ -73,11 +77,6 @@ def _equal(fields: Sequence[Mapping[str, Any]]) -> dict[str, frozenset[int]]:
 def gather(run: DedupeRun, *, values: bool) -> ClusterMaterial:
     """What the report tells of a run, fresh or opened."""
     summary = run.provenance()
-    if len(summary["inputs"]) != 1:
-        raise InputError(
-            "the report is of one file with duplicates. Of several files, run.clusters and "
-            "run.summary() have the people."
-        )
     clusters, pairs = run.as_table("clusters"), run.as_table("pairs")
     cells = cells_of(run) if values else _AS_ASKED
     remark = cells if isinstance(cells, str) else ""

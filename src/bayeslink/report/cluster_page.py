@@ -14,6 +14,7 @@ from bayeslink.report.markup import counted, facts, figure, paragraph
 from bayeslink.report.page import filled, place_of, write_page
 from bayeslink.report.svg import escape, tag
 from bayeslink.runs.cluster_evaluation import ClusterEvaluation, evaluate_clusters
+from bayeslink.runs.dedupe_json import LISTS
 from bayeslink.runs.dedupe_run import SURE, DedupeRun
 
 
@@ -31,7 +32,7 @@ def report(
 def page(material: ClusterMaterial, result: ClusterEvaluation | None) -> tuple[str, str]:
     """The title and the body of the page."""
     s = material.summary
-    title = f"{_between(s)} people in {file_names(s)[0]}"
+    title = f"{_between(s)} people in {_files(s)}"
     parts = [
         clusters.doubtful(material),
         clusters.largest(material),
@@ -75,6 +76,12 @@ def _overview(material: ClusterMaterial, result: ClusterEvaluation | None) -> st
     )
 
 
+def _files(s: dict[str, Any]) -> str:
+    """What was looked at."""
+    *others, last = s[LISTS]["names"] if LISTS in s else file_names(s)
+    return f"{', '.join(others)} and {last}" if others else str(last)
+
+
 def _between(s: dict[str, Any]) -> str:
     low, high = s["people_interval"]
     return counted(low) if low == high else f"{counted(low)} to {counted(high)}"
@@ -82,7 +89,7 @@ def _between(s: dict[str, Any]) -> str:
 
 def _in_words(s: dict[str, Any]) -> str:
     return (
-        f"The {counted(s['n_records'])} records of {file_names(s)[0]} are of {_between(s)} people "
+        f"The {counted(s['n_records'])} records of {_files(s)} are of {_between(s)} people "
         f"(95 % interval). They were put into {counted(s['clusters'])} clusters, "
         f"{counted(s['people_with_several'])} of them of two records or more; about "
         f"{counted(s['expected_false_pairs'], 1)} pairs of records are expected to be joined "

@@ -22,6 +22,7 @@ from bayeslink.report.markup import (
 )
 from bayeslink.report.rows import Scale, Step, row_bar, swatches
 from bayeslink.runs.cluster_structure import Bridge, Forms, loose
+from bayeslink.runs.dedupe_json import LISTS
 from bayeslink.runs.dedupe_run import SURE
 
 _LARGEST, _DOUBTED, _HANGING, _FORMS = 5, 6, 6, 6  # clusters that are shown
@@ -52,7 +53,23 @@ def sizes(material: ClusterMaterial) -> str:
             legend=swatches([("full", "people"), ("interval", "95 % interval")]),
             name="sizes",
         ),
+        _by_files(material),
     )
+
+
+def _by_files(material: ClusterMaterial) -> str:
+    """Of several files: people by the files they are in."""
+    rows = material.summary.get(LISTS, {}).get("people", [])
+    across = Scale.of([0.0, *(float(x) for r in rows for x in (r["people"], r["high"]))])
+    cells: list[list[Cell]] = []
+    for r in rows:
+        names = r["files"].replace("+", ", ")
+        people, between = counted(r["people"], 1), f"{counted(r['low'])}–{counted(r['high'])}"
+        tip = f"{people} people in {names}, 95 % interval {between}"
+        bar = row_bar(Step(0.0, r["people"], (r["low"], r["high"])), across, tip)
+        cells.append([names, Number(people), Number(between), bar])
+    caption = "How many people are in exactly these files."
+    return table(["Files", "People", "95 %", ""], cells, caption=caption, name="files")
 
 
 def number_of_people(material: ClusterMaterial) -> str:

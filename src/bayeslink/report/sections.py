@@ -104,7 +104,7 @@ def provenance(material: Told, counts: Callable[[float], str] = counted) -> str:
             + (f"; {counts(i['quarantined'])} rows set aside" if i["quarantined"] else "")
         )
         + tag("p", escape(f"SHA-256 {i['sha256'] or 'not known: a table, not a file'}"), cls="hash")
-        for name, i in zip(called if len(names) == 2 else names, s["inputs"], strict=True)
+        for name, i in zip(called if "n_a" in s else names, s["inputs"], strict=True)
     )
     versions = ", ".join(f"{name} {number}" for name, number in s["versions"].items())
     seconds = ", ".join(f"{name} {t:.1f}" for name, t in s["seconds"].items())
@@ -112,7 +112,7 @@ def provenance(material: Told, counts: Callable[[float], str] = counted) -> str:
         "repeat",
         "To repeat this run",
         inputs,
-        tag("h3", f"Settings ({s.get('task', 'link')}.toml)"),
+        tag("h3", f"Settings ({'link-many' if 'lists' in s else s.get('task', 'link')}.toml)"),
         tag("pre", _lines(material.settings), tabindex=0, role="region", aria_label="Settings"),
         paragraph(f"Versions: {versions}; Python {s['python']} on {s['platform']}."),
         paragraph(f"Seconds: {seconds}. Finished {s['created']}."),

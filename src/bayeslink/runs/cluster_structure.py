@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from bayeslink.linkage.forest import components as joined_parts
 from bayeslink.pairs.source import Floats, Ints
+from bayeslink.runs.cluster_tables import record_names
 
 LIKELY = 0.5  # probability above which a pair is taken to be of one person
 NEAR = 0.1  # probability from which a record outside a cluster is shown with it
@@ -38,7 +39,7 @@ class Structure:
     @classmethod
     def of(cls, clusters: pa.Table, pairs: pa.Table, needed: float) -> Structure:
         """From clusters.parquet and pairs.parquet, with ids as text."""
-        ids = clusters["id"].combine_chunks().cast(pa.large_string())
+        ids = record_names(clusters)
         ends = [pc.index_in(pairs[name].cast(ids.type), ids) for name in ("id_a", "id_b")]
         if any(at.null_count for at in ends):
             raise ValueError("a pair has a record that no cluster has")

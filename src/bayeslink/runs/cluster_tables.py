@@ -39,6 +39,7 @@ _DRAWN = [
     Column("log_posterior", pa.float64()),
     Column("rho", pa.float64(), 0, 1),
 ]
+TABLES = {"clusters": CLUSTERS, "pairs": PAIRS, "draws": _DRAWN}
 _OF_SIZE = "people_of_"  # and how many records these have
 _IN_FILES = "people_in["  # and which files these are in, and no other
 
@@ -132,7 +133,7 @@ def check(
     table: pa.Table, name: str, *, chains: int, draws: int, files: Sequence[str] = ()
 ) -> None:
     """Raise `NotAsWrittenError` if this is not what a table of a deduplication holds."""
-    columns = {"clusters": CLUSTERS, "pairs": PAIRS, "draws": _DRAWN}[name]
+    columns = TABLES[name]
     if files and name == "clusters":
         columns = [Column("file", pa.string(), words=frozenset(files)), *columns]
     if files and name == "draws":
@@ -144,6 +145,15 @@ def check(
         raise NotAsWrittenError("the number of draws")
     if name == "draws" and not any(one.startswith(_OF_SIZE) for one in table.column_names):
         raise NotAsWrittenError(f"columns {_OF_SIZE}")
+
+
+def record_names(clusters: pa.Table) -> pa.Array:
+    """What each record is called in the pairs: its id, or "file:id" where there are several."""
+    ids = clusters["id"].cast(pa.large_string()).combine_chunks()
+    if "file" in clusters.column_names:
+        files = clusters["file"].cast(pa.large_string()).combine_chunks()
+        return pc.binary_join_element_wise(files, ids, pa.scalar(":", pa.large_string()))
+    return ids
 
 
 def with_text(table: pa.Table) -> pa.Table:

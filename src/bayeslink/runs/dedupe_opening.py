@@ -20,7 +20,7 @@ from bayeslink.many_settings import ManySettings
 from bayeslink.pairs.pair_tables import in_kind
 from bayeslink.pairs.source import Ints
 from bayeslink.runs import link_toml
-from bayeslink.runs.cluster_tables import check, entities_of, with_text
+from bayeslink.runs.cluster_tables import TABLES, check, entities_of, with_text
 from bayeslink.runs.dedupe_json import LISTS
 from bayeslink.runs.dedupe_run import DedupeRun
 from bayeslink.runs.people import table_of_entities
@@ -82,7 +82,7 @@ class SavedDedupe(DedupeRun):
         return in_kind(self._parquet(table_of_entities(self._files, file)), self.kind)
 
     def as_table(self, name: str) -> pa.Table:
-        return with_text(self._parquet(name) if name == "parameters" else self._read(name))
+        return with_text((self._read if name in TABLES else self._parquet)(name))
 
     @property
     def toml(self) -> str:

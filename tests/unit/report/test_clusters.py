@@ -162,6 +162,47 @@ def test_hostile_values_stay_text(tmp_path):
     assert not {c for c in text if not c.isprintable() and c != "\n"}
 
 
+# --- several files ----------------------------------------------------------------------------
+
+
+def three_files(numbered=False):
+    """One file with duplicates in three parts, the last with other column names."""
+    given = bl.simulate_duplicates(240, seed=4, sizes=(0.4, 0.4, 0.2)).a
+    of, files = np.random.default_rng(1).integers(0, 3, len(given)), {}
+    for k, name in enumerate(("census", "survey", "tax")):
+        part = given.filter(pa.array(of == k))
+        if name == "tax":
+            own = {"gname": "Vorname", "dob": "geboren"}
+            part = part.rename_columns([own.get(c, c) for c in part.column_names])
+        files[name] = part.drop_columns(["id"]) if numbered else part
+    return files
+
+
+@pytest.mark.parametrize("numbered", [False, True])
+def test_several_files_are_told_by_name(numbered, tmp_path):
+    how = {"id": None} if numbered else {}
+    made = bl.link_many(three_files(numbered), FIELDS, **FEW, **how)
+    here = text_of(made, tmp_path)
+    assert "people in census, survey and tax" in here
+    assert ">census:" in here
+    rows = [row for row in Page(here).rows if row[0] == "census, survey, tax"]
+    (everywhere,) = [r for r in made.people_by_files() if r["files"].count("+") == 2]
+    assert rows[0][1] == f"{everywhere['people']:,.1f}"
+    made.save(tmp_path / "out")
+    there = text_of(bl.open_run(tmp_path / "out"), tmp_path)
+    same = (re.sub(r"Finished [^<]+", "", text) for text in (here, there))
+    assert next(same) == next(same)
+    assert not re.search(r"(census|survey|tax):[A\d]", text_of(made, tmp_path, values=False))
+
+
+def test_several_files_without_their_records_show_ids(tmp_path):
+    made = bl.link_many(three_files(), FIELDS, **FEW)
+    made.save(tmp_path / "out", people=False)
+    text = text_of(bl.open_run(tmp_path / "out"), tmp_path)
+    assert "cannot be shown: the run was saved without the files" in text
+    assert ">census:" in text
+
+
 # --- the command ------------------------------------------------------------------------------
 
 
