@@ -123,7 +123,7 @@ def doubtful(material: ClusterMaterial) -> str:
     for clusters in found[:_DOUBTED]:
         own = [members[k] for k in clusters]
         several = len(own) > 1
-        groups = [(_called(material, m) if several else "", m) for m in own]
+        groups = [(_called(material, m) if several and len(m) > 1 else "", m) for m in own]
         everyone = [record for m in own for record in m]
         name = _called(material, everyone) if not several else _between(own)
         first = _least_sure(material, everyone)
