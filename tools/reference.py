@@ -34,7 +34,7 @@ from bayeslink.suggesting.suggestion import Suggestion
 
 ROOT = Path(__file__).parents[1]
 TOPICS = {
-    "Link": "link dedupe profile suggest compare open_run relink update changes",
+    "Link": "link dedupe link_many profile suggest compare open_run relink update changes",
     "Say how files are read": "ReadOptions",
     "Look at the pieces": "fit_penalized penalty_path posthoc_blocks block_curve sample "
     "sensitivity",
