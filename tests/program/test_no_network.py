@@ -57,6 +57,8 @@ for out in ("out", "duck"):
 run("compare", "out", "duck")
 run("dedupe", "files/a.csv", *fields, *few, "-o", "people")
 run("link-many", "files/a.csv", "files/b.csv", *fields, *few, "-o", "several")
+for out in ("people", "several"):
+    run("report", out)
 
 command = [sys.executable, "-m", "bayeslink.cli"]
 with subprocess.Popen([*command, "review", "duck", "--no-browser"], stdout=subprocess.PIPE,
