@@ -102,10 +102,42 @@ def build_dictionary(
     checkpoints: Checkpoints | None = None,
 ) -> Dictionary:
     """Distinct values of `field` in both files, or in one given as both, and their level table."""
+    return dictionary_of(*encoded(field, a, b), threads, memory, checkpoints)
+
+
+def encoded(field: Field, a: Records, b: Records) -> tuple[Field, Codes, Codes]:
+    """The values of both files, and the field with what its dates' formats are."""
     if field.kind == "date":
         field = _with_orders(field, a, b)
     codes_a = encode(field, a, 0)
-    codes_b = codes_a if a is b else encode(field, b, 1)
+    return field, codes_a, codes_a if a is b else encode(field, b, 1)
+
+
+def joined_codes(codes: Sequence[Codes], rows: Sequence[NDArray[Any]]) -> Codes:
+    """The values of some records of each file as those of one file, one file below another."""
+    values = sorted({value for each in codes for value in each.values})
+    number = {value: k for k, value in enumerate(values)}
+    parts = [
+        np.array([*(number[value] for value in each.values), len(values)], np.int64)[each.codes[at]]
+        for each, at in zip(codes, rows, strict=True)
+    ]
+    found = np.concatenate(parts)
+    used = np.unique(found[found < len(values)])
+    new = np.full(len(values) + 1, len(used), np.int32)
+    new[used] = np.arange(len(used))
+    kept = new[found].astype(np.int32)
+    return Codes([values[k] for k in used.tolist()], kept, int((kept == len(used)).sum()), 0)
+
+
+def dictionary_of(
+    field: Field,
+    codes_a: Codes,
+    codes_b: Codes,
+    threads: int | Workers = 1,
+    memory: Memory | None = None,
+    checkpoints: Checkpoints | None = None,
+) -> Dictionary:
+    """The same from values that were read before."""
     field = settled(field, codes_a, codes_b)
     make = partial(_affordable_table, field, codes_a.values, codes_b.values, threads, memory)
     table, open_levels = make() if checkpoints is None else _remembered(field, checkpoints, make)

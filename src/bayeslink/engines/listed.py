@@ -229,6 +229,9 @@ class ListedPairs(Held):
             self.files.refuse_within(Pairs(a, b, np.zeros((len(a), 0), np.uint8)))
         return Pairs(a, b, self.levels_of(a, b))
 
+    def together(self, rows: tuple[Ints, Ints]) -> None:
+        return None
+
     # --- what is said of them ------------------------------------------------------------------
 
     def ids(self, side: int, rows: NDArray[np.int32]) -> pa.Array:

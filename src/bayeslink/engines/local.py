@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing.dates import said
-from bayeslink.comparing.dictionaries import build_dictionary
+from bayeslink.comparing.dictionaries import build_dictionary, dictionary_of, joined_codes
 from bayeslink.comparing.fields import Field
 from bayeslink.data.records import Records
 from bayeslink.engines.arrays import Tables
@@ -45,6 +45,8 @@ from bayeslink.pairs.base import HeldHere
 from bayeslink.pairs.source import Description, Floats, Ints, LevelCounts, Pairs, Patterns
 from bayeslink.threads import Workers
 
+_OF_DATES = ("formats", "orders", "told")  # options of a date field that its cells have told
+
 
 class LocalPairs(HeldHere):
     """All pairs of two files in scope, or of one (b is None), here. Made by `compare`."""
@@ -67,6 +69,7 @@ class LocalPairs(HeldHere):
         self.records = (a, b)
         self.workers: int | Workers = workers or os.cpu_count() or 1
         self.engine = engine  # who does the work: "local", this machine; "spark"
+        self._given = tuple(fields)  # with what the values are to tell left open
         self.dictionaries = [
             build_dictionary(f, a, b, self.workers, self.memory, checkpoints) for f in fields
         ]
@@ -94,6 +97,41 @@ class LocalPairs(HeldHere):
         block = finer(self.block_of[0], groups)
         found.block_of = block, block
         found.tables = self.tables.within(block)
+        found.scope = found.tables.scope
+        return found
+
+    def together(self, rows: tuple[Ints, Ints]) -> LocalPairs | None:
+        """Some records of A and of B as those of one file, compared in the same way.
+
+        Levels that follow from the values may differ. None of one file, and where Spark reads.
+        """
+        if self.one_file or self.remote:
+            return None
+        found = object.__new__(type(self))
+        vars(found).update(vars(self))
+        for name in ("copies", "_told_counts", "_level_counts", "_joins", "_warnings"):
+            vars(found).pop(name, None)
+        found._checkpoints, found._patterns, found.last_plan = None, {}, None
+        found.one_file, found.memory = True, Memory()
+        found.dictionaries = []
+        for field, d in zip(self._given, self.dictionaries, strict=True):
+            both = joined_codes((d.a, d.b), rows)
+            told = {k: v for k, v in d.field.options.items() if k in _OF_DATES}
+            field = replace(field, options={**field.options, **told})
+            how = (self.workers, found.memory)
+            found.dictionaries.append(dictionary_of(field, both, both, *how))
+        found.fields = tuple(d.field for d in found.dictionaries)
+        found.open_fields = open_fields(found.dictionaries)
+        keys, block = (
+            np.concatenate([side[at] for side, at in zip(sides, rows, strict=True)])
+            for sides in (self.tie_keys, self.block_of)
+        )
+        found.tie_keys, found.block_of = (keys, keys), (block, block)
+        taken = [r.take(pa.array(at)) for r, at in zip(self.records, rows, strict=True)]
+        ids = pa.concat_arrays([r.ids for r in taken])
+        one = replace(taken[0], ids=ids, columns={}, _lines=None)
+        found.records = (one, one)
+        found.tables = Tables(found.dictionaries, block, block, found.memory, True)
         found.scope = found.tables.scope
         return found
 

@@ -141,6 +141,9 @@ class ManyFiles(HeldHere):
         self.files.refuse_within(found)
         return found
 
+    def together(self, rows: tuple[Ints, Ints]) -> None:
+        return None
+
     # --- what is said of them --------------------------------------------------------------------
 
     def ids(self, side: int, rows: Rows) -> pa.Array:

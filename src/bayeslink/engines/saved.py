@@ -144,6 +144,9 @@ class SavedPairs(HeldHere):
     def pairs_above(self, weights: Floats, threshold: float, *, in_files: bool = False) -> Pairs:
         return self._files.pairs_above(weights, threshold, in_files=in_files)
 
+    def together(self, rows: tuple[Ints, Ints]) -> PairSource | None:
+        return self._files.together(rows)
+
     def join_sizes(self) -> Ints:
         return self._files.join_sizes()
 

@@ -285,6 +285,9 @@ class SwappedNames(HeldHere):
             a, b = np.where(out, -1, a), np.where(out, -1, b)
         return a, b
 
+    def together(self, rows: tuple[Ints, Ints]) -> PairSource | None:
+        return self.inner.together(rows)
+
     def find(self, ids: Any) -> Pairs:
         return self._settled(self.inner.find(ids))
 

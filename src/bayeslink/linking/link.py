@@ -36,6 +36,8 @@ from bayeslink.sampling.fit_checks import check_fit
 from bayeslink.sampling.identified import said
 from bayeslink.sampling.posterior import Posterior
 from bayeslink.sampling.sampler import sample
+from bayeslink.sampling.within_files import compare_within
+from bayeslink.sampling.within_files import said as explained_by_chance
 from bayeslink.settings import NOT_BY_NAME, LinkSettings
 
 
@@ -159,6 +161,10 @@ def link_with(
                 progress=progress,
                 checkpoints=checkpoints,
             )
+        with clock("check"):
+            progress("comparing with pairs within the files")
+            within = compare_within(posterior.blocks, posterior.probability)
+            posterior = replace(posterior, within=within)
         with clock("decide"):
             progress("deciding")
             decision = posterior.estimate(settings.loss)
@@ -257,7 +263,8 @@ def _posterior_warnings(posterior: Posterior, decision: Decision) -> list[str]:
     by_rivals = parts.holds and n_links + parts.counted < interval[0]
     too_few_links = too_few(n_links, interval) if by_rivals else None
     copies = _copies_linked(posterior, decision)
-    found = (said(parts), posterior.warning(), empty, too_few_links, copies)
+    by_chance = explained_by_chance(posterior.within)
+    found = (by_chance, said(parts), posterior.warning(), empty, too_few_links, copies)
     return [warning for warning in found if warning]
 
 

@@ -256,6 +256,12 @@ class PairSource(Protocol):
     def find(self, ids: Any) -> Pairs:
         """The pairs named by (id_a, id_b), with their comparison vectors, whatever their weight."""
 
+    def together(self, rows: tuple[Ints, Ints]) -> PairSource | None:
+        """Some records of A and of B, these first, as those of one file, compared in the same way.
+
+        Levels that follow from the values may differ. None where the records are not at hand.
+        """
+
     def ids(self, side: int, rows: NDArray[np.int32]) -> Any:
         """Ids of records of A (0) or of B (1), as an Arrow array of text."""
 

@@ -39,6 +39,8 @@ def errors_to_expect(s: Mapping[str, Any]) -> str:
     """The sentence of the report and of the command line."""
     false, missed = expected_errors(s)
     review = " or left to review" if s["review_records"] else ""
+    if not s["links_identified"]:
+        return f"Errors to expect: {false:,.1f} false links; how many are missed is not known."
     return (
         f"Errors to expect: {false:,.1f} false links and {missed:,.1f} true ones missed{review}, "
         f"{false + missed:,.1f} in all."

@@ -33,6 +33,9 @@ _GRAVE = (
     Kind("the linkage is empty", "no pair was good enough to be linked."),
     Kind("the linked file was not written"),
     Kind("A and B hold the same records"),
+    Kind("as alike as most links", "pairs as alike as the links are as common within each file. "
+         "Hardly anybody may be in both. Look at some links before you use them; if people can be "
+         "in one file twice, say --duplicates."),
     Kind(r"is not identified: (\S+) links", "the data do not tell how many people are in both "
          "files: {0} links are clear, and there may be more. Take no count from this run: compare "
          "fields that tell people apart, or judge a sample."),
@@ -58,6 +61,7 @@ _TO_DO = (
     Kind("by the look-alikes of records"),
     Kind("have a second partner in (.+?) that is about as good", "{0} seems to hold people twice: "
          "many records have two good partners. Link with --duplicates."),
+    Kind("look like the same person, and"),
     Kind("equal an earlier one in all compared fields"),
     Kind("have copies in their file"),
     Kind("each of them counts as evidence of its own"),
@@ -87,6 +91,7 @@ _TO_DO = (
     Kind("it looks like a number of the person"),
     Kind("day and month cannot be told apart"),
     Kind("there is no column 'id'. "),
+    Kind("has no id column: its rows"),
     Kind("tells hardly anyone apart", "one of the fields agrees in nearly all pairs, and tells "
          "hardly anyone apart: leave it out."),
     Kind("earlier links are in doubt"),
@@ -100,6 +105,7 @@ _TO_KNOW = (
     Kind("only these may link", "only the pairs that were given could be linked."),
     Kind("dates of field .* were read as"),
     Kind("comparisons were chosen from the files"),
+    Kind("that are called otherwise in"),
     Kind("the fields were chosen from the file"),
     Kind("follows from .*: they agree together"),
     Kind("no record looks like another"),

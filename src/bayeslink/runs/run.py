@@ -343,6 +343,14 @@ class Run(Shown):
             lines.append(f"Left to review: {s['review_records']:,} records of B.")
         return lines
 
+    def _expected_false(self) -> float:
+        """Links expected to be false; all that are no more than chance, if most are not."""
+        assert self.decision is not None
+        within = None if self.posterior is None else self.posterior.within
+        if within is None or within.holds:
+            return self.decision.expected_false
+        return max(self.decision.expected_false, (1 - within.supported) * len(self.decision.links))
+
     def _posterior_summary(self) -> dict[str, Any]:
         if self.posterior is None or self.blocks is None or self.decision is None:
             return {}
@@ -354,7 +362,8 @@ class Run(Shown):
             "links_pointed": found.parts.pointed,
             "links_counted": found.parts.counted,
             "links_identified": found.holds,
-            "expected_false_links": self.decision.expected_false,
+            "links_by_chance": found.parts.by_chance,
+            "expected_false_links": self._expected_false(),
             "review_records": len(self.decision.rejected),
             "restricted": post.restricted,
             "w0": blocks.w0 if math.isfinite(blocks.w0) else None,  # JSON has no −∞

@@ -117,6 +117,7 @@ _SAMPLED = record(  # beside that, of a run with draws
             "links_mean",
             "links_pointed",
             "links_counted",
+            "links_by_chance",
             "expected_false_links",
             "links_outside",
             "links_elsewhere",

@@ -35,6 +35,7 @@ from bayeslink.pairs.source import LevelCounts, Pairs, PairSource, Scope
 from bayeslink.sampling.fit_checks import FitChecks
 from bayeslink.sampling.posterior import Posterior
 from bayeslink.sampling.weight_bands import Band
+from bayeslink.sampling.within_files import WithinFiles
 
 FILE = "state.npz"
 _CLASSES: dict[str, type[Any]] = {
@@ -42,7 +43,7 @@ _CLASSES: dict[str, type[Any]] = {
     for cls in (
         Assignment, Band, Blocks, Decision, Dependence, Dependent, ErrorLaw, ErrorPriors,
         FitChecks, LevelCounts, Mode, Overlap, Pairs, Parameters, Penalty, PenalizedFit, Posterior,
-        Priors, Rivals, Scope, Structure, Together, Tree,
+        Priors, Rivals, Scope, Structure, Together, Tree, WithinFiles,
     )
 }  # fmt: skip
 # Of a posterior, what draws.parquet, link_draws.parquet and run.json hold.

@@ -10,6 +10,8 @@ L is taken in parts, each with the doubt that files with known truth show:
   are look-alikes, and records without a partner have as many each, some of them with a record that
   has none either. The larger of the two numbers
   may be wrong by a log-normal factor of `FALSE`.
+- *Links that chance explains.* Where pairs as alike as the links are as common within each file,
+  only those more than that can be pointed to, and the others are not identified.
 - Both are wider where pairs by weight are not those expected (`weight_bands.misfit`).
 
 Where most of L is only counted, the data do not say what L is: there are only bounds.
@@ -18,7 +20,7 @@ Where most of L is only counted, the data do not say what L is: there are only b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,17 +49,32 @@ class Parts:
         Links of those pointed to that are expected to be false.
     look_alikes
         The same from the pairs above θ of records whose link is certain.
+    by_chance
+        Links that pairs within the files explain as well (`sampling.within_files`). They are not
+        among those pointed to.
     """
 
     pointed: float
     counted: float
     false: float
     look_alikes: float
+    by_chance: float = 0.0
 
     @property
     def holds(self) -> bool:
         """Whether the data say how many links there are: that there are next to none, too."""
-        return self.counted <= max(1.0, MOST_COUNTED * (self.pointed + self.counted))
+        return not self.mostly_counted and not self.by_chance
+
+    @property
+    def mostly_counted(self) -> bool:
+        """Whether most links follow from the model alone."""
+        every = self.pointed + self.counted + self.by_chance
+        return self.counted > max(1.0, MOST_COUNTED * every)
+
+    def unsupported(self, share: float, known: int) -> Parts:
+        """The same where only this share of the links is more than chance."""
+        left = known + share * (self.pointed - known)
+        return replace(self, pointed=left, by_chance=self.pointed - left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +177,9 @@ def identified(
         Links that there can be at most.
     """
     # A population size needs a link or two; where every draw has them, the doubt takes none away.
-    least = max(known, min(2, int(n_links.min())))
-    if not parts.holds:
-        draws = np.rint(n_links - parts.counted).astype(np.int64)
+    least = known if parts.by_chance else max(known, min(2, int(n_links.min())))
+    if parts.mostly_counted:
+        draws = np.rint(n_links - parts.counted - parts.by_chance).astype(np.int64)
         draws.reshape(-1)[1::2] = most
         return Identified(parts, most, np.clip(draws, least, most))
     wider = min(MOST_WIDER, float(np.sqrt(max(1.0, misfit))))
@@ -172,13 +189,15 @@ def identified(
     )
     false = max(parts.false, parts.look_alikes)
     draws = np.rint(n_links + parts.counted * of_counted - false * of_false).astype(np.int64)
+    if parts.by_chance:
+        draws.reshape(-1)[1::2] = round(parts.pointed)
     return Identified(parts, most, np.clip(draws, least, most))
 
 
 def said(parts: Parts) -> str | None:
     """What to tell of links that are only counted; None where they are few."""
-    n_links = parts.pointed + parts.counted
-    if not parts.holds:
+    n_links = parts.pointed + parts.counted + parts.by_chance
+    if parts.mostly_counted:
         return (
             "the number of records in both files is not identified: "
             f"{parts.pointed:,.0f} links can be pointed to, and {parts.counted:,.0f} more are "

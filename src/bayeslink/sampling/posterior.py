@@ -35,6 +35,7 @@ from bayeslink.sampling.identified import (
 )
 from bayeslink.sampling.population import PopulationSize, population_size
 from bayeslink.sampling.weight_bands import Band, misfit, weight_bands
+from bayeslink.sampling.within_files import WithinFiles
 
 LEAST = 0.001  # probability from which a pair that is no candidate is told of in any case
 
@@ -130,6 +131,7 @@ class Posterior(Shown):
     seed: int
     tune: int
     seconds: float
+    within: WithinFiles | None = None  # pairs within the files, as a check
 
     @classmethod
     def of(
@@ -222,6 +224,8 @@ class Posterior(Shown):
             records=(pairs.n_a - len(known), pairs.n_b - len(known)),
         )
         found = misfit(self.bands, self.blocks.theta)
+        if self.within is not None and not self.within.holds:
+            parts = parts.unsupported(self.within.supported, len(known))
         return identified(
             self.n_links, parts, misfit=found, known=len(known), most=most, seed=self.seed
         )
@@ -383,7 +387,7 @@ class Posterior(Shown):
         pointed = standing_out(self.probability, weights, self.theta)
         others = distinct(np.concatenate([state[~pointed[state]] for state in states]))
         by = factors((len(drawn),), COUNTED, self.seed, 0)
-        if not found.holds:
+        if found.parts.mostly_counted:
             by = np.where(np.arange(len(drawn)) % 2, np.inf, 0.0)
         pairs, (keys_a, keys_b) = self.blocks.candidates, self.blocks.pairs.tie_keys
         place = np.argsort(np.lexsort((keys_b[pairs.b], keys_a[pairs.a])))
