@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +14,14 @@ from bayeslink.data.records import Records, text_of
 from bayeslink.errors import BayeslinkError, InputError
 from bayeslink.many_settings import ManySettings
 from bayeslink.runs.cluster_tables import by_person
+from bayeslink.runs.dedupe_json import LISTS
 from bayeslink.runs.dedupe_opening import SavedDedupe
 from bayeslink.runs.dedupe_run import DedupeRun
 from bayeslink.runs.inputs import Input, columns_of
 
-NOT_THERE = "the input file is not there as it was, or has changed since the run."
-
-NOT_SAVED = "the run was saved without the files' records (--no-people)."
+NOT_THERE = (
+    "the input is not there as it was, and the run was saved without its records (--no-people)."
+)
 
 Cells = dict[str, str | None]  # of a record, by field
 CellsOf = Callable[[Sequence[int]], list[Cells]]
@@ -33,32 +33,41 @@ def cells_of(run: DedupeRun) -> CellsOf | str:
         rows = by_person(run.table.append_column("_row", [np.arange(len(run.table))]))["_row"]
         of_file = rows.to_numpy()
         return lambda wanted: run.pairs.cells(0, [int(of_file[row]) for row in wanted])
-    several = "lists" in run.summary()
     try:
-        columns = _of_files(run) if several else _read(run).columns
+        columns = _columns(run)
         used = {f.name: f.columns[0] for f in run.settings.fields or ()}
         names = {f["name"]: used[f["name"]] for f in run.provenance()["fields"]}
-    except (BayeslinkError, KeyError):  # whose words may name folders
-        return NOT_SAVED if several else NOT_THERE
+    except (BayeslinkError, KeyError, pa.ArrowException):  # whose words may name folders
+        return NOT_THERE
     return lambda wanted: [
         {name: text_of(columns, own, row) for name, own in names.items()} for row in wanted
     ]
 
 
-def _of_files(run: SavedDedupe) -> dict[str, Any]:
+def _columns(run: SavedDedupe) -> Mapping[str, pa.Array]:
+    """What was compared, by the rows of clusters: of the input, or as it was saved with the run."""
+    names = run.summary().get(LISTS, {}).get("names", ())
+    if not names:
+        try:
+            return _read(run).columns
+        except BayeslinkError:
+            return _of_files(run, {"": "with_entities"})
+    return _of_files(run, {name: f"with_entities_{name}" for name in names})
+
+
+def _of_files(run: SavedDedupe, tables: Mapping[str, str]) -> dict[str, pa.Array]:
     """The columns that were compared, by the names of the first file, from the saved files."""
     clusters, settings = run.as_table("clusters"), run.settings
-    assert isinstance(settings, ManySettings)
-    wanted, parts = columns_of(settings.fields or (), 0), []
-    file_of = np.asarray(clusters["file"].to_pylist())
-    places = []
-    for name in run.summary()["lists"]["names"]:
-        own = np.flatnonzero(file_of == name)
-        table = run.as_table(f"with_entities_{name}")
-        called = {first: c for c, first in dict(settings.columns.get(name, {})).items()}
-        ids = clusters["id"].take(pa.array(own)).combine_chunks()
-        rows = _rows_by_id(table, ids)
-        missing = pa.array([*settings.read[0].missing, ""], pa.large_string())
+    renamed = (isinstance(settings, ManySettings) and settings.columns) or {}
+    wanted = columns_of(settings.fields or (), 0)
+    missing = pa.array([*settings.read[0].missing, ""], pa.large_string())
+    file_of = clusters["file"].to_pylist() if "file" in clusters.column_names else [""]
+    parts, places = [], []
+    for file, name in tables.items():
+        own = np.flatnonzero(np.broadcast_to(np.asarray(file_of), len(clusters)) == file)
+        table = run.as_table(name)
+        called = {first: c for c, first in renamed.get(file, {}).items()}
+        rows = _rows_by_id(table, clusters["id"].take(pa.array(own)).combine_chunks())
         parts.append([_filled(table, called.get(c, c), missing).take(rows) for c in wanted])
         places.append(own)
     order = pa.array(np.argsort(np.concatenate(places)))
@@ -89,7 +98,7 @@ def _rows_by_id(table: pa.Table, ids: pa.Array) -> pa.Array:
     numbers = pa.array(map(str, range(1, len(table) + 1)), pa.large_string())
     at = pc.index_in(ids, numbers)
     if at.null_count:
-        raise InputError(NOT_SAVED)
+        raise InputError(NOT_THERE)
     return at
 
 
