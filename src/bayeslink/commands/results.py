@@ -22,6 +22,7 @@ from bayeslink.commands.output import answer, complain, print_json, showing_prog
 from bayeslink.errors import SettingsError
 
 if TYPE_CHECKING:
+    from bayeslink.sampling.many_lists import ManyLists
     from bayeslink.sampling.population import PopulationSize
 
 
@@ -171,23 +172,33 @@ def join(
 def population(run: Path, as_json: bool) -> None:
     """Say how many people there are in all: in A, in B, in both or in neither.
 
-    For a run directory RUN of two lists that are each a random catch of the same people. The doubt
-    about the links is in the interval.
+    For a run directory RUN of lists that are each a random catch of the same people: of two, or of
+    several files that `link-many` linked. The doubt about who is who is in the interval.
     """
     require_run(run)
     with showing_progress() as progress:
-        from bayeslink.runs.opening import open_linkage
+        from bayeslink.runs.dedupe_run import DedupeRun
+        from bayeslink.runs.opening import open_linkage, open_run
 
         progress("opening the run")
-        posterior = open_linkage(run).posterior
-        if posterior is None:
-            raise SettingsError("a point estimate has no draws of the links. Link without --point.")
-        people = posterior.population_size()
+        opened = open_run(run)
+        people: PopulationSize | ManyLists
+        if isinstance(opened, DedupeRun) and opened.entities.names:
+            people = opened.population()
+            told = str(people)
+        else:
+            posterior = open_linkage(run).posterior
+            if posterior is None:
+                raise SettingsError(
+                    "a point estimate has no draws of the links. Link without --point."
+                )
+            people = posterior.population_size()
+            told = _people_in_all(people)
     if as_json:
         found = dataclasses.asdict(people)
         print_json({key: value for key, value in found.items() if key != "draws"})
     else:
-        answer(_people_in_all(people))
+        answer(told)
 
 
 def _people_in_all(people: PopulationSize) -> str:

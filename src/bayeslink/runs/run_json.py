@@ -162,8 +162,9 @@ def read_linkage(directory: Path) -> dict[str, Any]:
     """The run.json of a linkage, checked; that of a deduplication is refused with what it has."""
     summary = read_summary(directory)
     if summary.get("task") == DEDUPE:
+        command = "link-many" if "lists" in summary else "dedupe"
         raise InputError(
-            f"{directory} is of `bayeslink dedupe`: one file, so there are no links in it. Who is "
+            f"{directory} is of `bayeslink {command}`, so it has clusters and no links. Who is "
             "who is in clusters.csv, a row a person in people.csv, pairs in pairs.parquet; "
             "`bayeslink report` shows it, `bayeslink evaluate` judges it, bl.open_run opens it."
         )

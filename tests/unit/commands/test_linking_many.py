@@ -158,6 +158,19 @@ def test_people_by_files_add_up(saved):
     assert entities.population().median > entities.mean
 
 
+def test_commands_after_it(saved, tmp_path):
+    out = saved[0] / "out"
+    people = bl.open_run(out).population()
+    assert told("population", out).strip() == str(people)
+    found = json.loads(told("population", out, "--json"))
+    assert found["median"] == people.median
+    assert "draws" not in found
+    for words in (("explain", out, "1", "2"), ("join", out, "-o", tmp_path / "x"), ("review", out)):
+        done = call(*words)
+        assert done.exit_code != 0
+        assert "is of `bayeslink link-many`, so it has clusters and no links" in done.output
+
+
 def test_the_order_of_rows_changes_nothing(saved, given, tmp_path):
     for name, frame in given[0].items():
         frame.sample(frac=1, random_state=4).to_csv(tmp_path / f"{name}.csv", index=False)
