@@ -99,6 +99,8 @@ SUMMARY = {
     "links_interval": "95 % interval of L, with the doubt about links that are only counted",
     "links_pointed": "links expected among pairs that can be pointed to, known ones too",
     "links_counted": "links expected among all other pairs",
+    "links_by_chance": "links that pairs within the files explain as well; not among those pointed "
+    "to",
     "links_identified": "whether L is identified; if not, the interval has its bounds",
     "expected_false_links": "among the links, by their probabilities",
     "review_records": "records left to review",
