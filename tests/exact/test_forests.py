@@ -453,6 +453,25 @@ def test_the_partition_of_least_loss_is_the_best_of_all(costs):
         assert found.expected_loss == pytest.approx(expected[as_partition(found.cluster)])
 
 
+def test_no_cluster_holds_two_records_of_a_clean_file():
+    """Even where a missed pair costs so much that a false one hardly matters."""
+    rng, n = np.random.default_rng(6), 8
+    apart = np.array([0, 0, 0, 1, 1, -1, -1, -1])
+    parted = 0
+    for _ in range(20):
+        draws = np.array([rng.integers(0, 3, n) for _ in range(40)])
+        draws = np.array([[np.flatnonzero(d == x)[0] for x in d] for d in draws], np.int32)
+        pairs, keys = pairs_together(draws), rng.permutation(n).astype(np.uint64)
+        loss = ClusterLoss(1.0, 30.0)
+        freely = least_loss(pairs, keys, loss, np.zeros(n)).cluster
+        found = least_loss(pairs, keys, loss, np.zeros(n), apart)
+        for c in set(found.cluster.tolist()):
+            held = apart[found.cluster == c]
+            assert len(set(held[held >= 0])) == (held >= 0).sum()
+        parted += len(set(found.cluster.tolist())) > len(set(freely.tolist()))
+    assert parted > 10
+
+
 def binder(z, same, false_pair, missed_pair):
     where = {i: c for c, cluster in enumerate(z) for i in cluster}
     return sum(

@@ -310,7 +310,9 @@ class ClusterPosterior(Shown):
         """
         loss, keys = loss or ClusterLoss(), self.fit.pairs.tie_keys[0]
         alone = self.alone()
-        found = least_loss(self.together, keys, loss, alone)
+        files = self.fit.pairs.files
+        apart = None if files is None else files.apart
+        found = least_loss(self.together, keys, loss, alone, apart)
         if method == "binder":
             return found
         if method != "vi":
