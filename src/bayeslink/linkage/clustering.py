@@ -138,9 +138,7 @@ def least_loss(
     return decide(pairs, best, loss, alone, keys)
 
 
-def _parted(
-    pairs: PairProbabilities, cluster: Ints, apart: Ints, keys: NDArray[np.uint64]
-) -> Ints:
+def _parted(pairs: PairProbabilities, cluster: Ints, apart: Ints, keys: NDArray[np.uint64]) -> Ints:
     """Of two records of a clean file in a cluster, the one that belongs there less is put out.
 
     Where errors cost the same that never is: one of the two would have been worth moving out.
