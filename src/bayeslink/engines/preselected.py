@@ -27,6 +27,7 @@ class ChosenPairs(ListedPairs):
     def __init__(self, *arguments: Any, u: Sequence[Sequence[float]], **options: Any) -> None:
         super().__init__(*arguments, only=True, **options)
         self.scope = Scope(np.array([self.n_a]), np.array([self.n_b]))
+        self._chosen = False  # it does not matter: u is given
         self._counts = self._all_counts(u)
 
     def _all_counts(self, u: Sequence[Sequence[float]]) -> LevelCounts:

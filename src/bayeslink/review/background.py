@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import threading
@@ -9,7 +10,6 @@ import webbrowser
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from html import escape
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +105,7 @@ def _served(material: Material, port: int) -> tuple[ReviewPage, str]:
 
 def require_server() -> None:
     """Refuse where the extra is not installed."""
-    if not (find_spec("starlette") and find_spec("uvicorn")):
+    if not (all(map(importlib.util.find_spec, ("starlette", "uvicorn")))):
         raise SettingsError(
             "the review page needs Starlette and uvicorn. Install them with pip install "
             "'bayeslink[review]'. `--plan` and `bayeslink evaluate --labels` do without."

@@ -125,7 +125,7 @@ def test_three_files_are_refused_with_the_way_to_link_them(files):
     a, b, c = files / "a.csv", files / "b.csv", files / "truth.csv"
     out = call("link", a, b, c, "-o", files.parent / "out")
     assert out.exit_code == 2
-    assert "bayeslink join" in out.output
+    assert "bayeslink link-many" in out.output
     for third in (c, str(c), pd.DataFrame({"gname": ["x"]})):
         with pytest.raises(SettingsError, match="third"):
             bl.link(a, b, third)

@@ -40,7 +40,7 @@ def test_the_version_alone_is_one_line():
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("bayeslink li", "plain,link"),
+        ("bayeslink resu", "plain,resume"),
         ("bayeslink link --overlap-", "plain,--overlap-beta"),
         ("bayeslink link a", "file,a"),
         ("bayeslink explain ou", "file,ou"),
