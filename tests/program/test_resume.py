@@ -277,7 +277,11 @@ def test_a_search_is_not_done_again(folder, tmp_path, interrupt, monkeypatch):
     left = tmp_path / ".out.unfinished" / "checkpoints"
     assert len([*left.glob("search-*.now")]) >= 2
 
-    def fail(*_, **__):
+    search = local.find_above
+
+    def fail(tables, *more):
+        if tables.one_file:  # pairs within the files, which come last
+            return search(tables, *more)
         raise AssertionError("searched again")
 
     with monkeypatch.context() as patch:
@@ -296,11 +300,20 @@ def test_level_tables_and_the_fit_are_not_made_again(folder, tmp_path, interrupt
     assert len([*left.glob("table-*.now")]) == 4
     assert (left / "chain-0.now").exists()
 
-    def fail(*_, **__):
+    make, together, within = dictionaries.level_table, local.LocalPairs.together, []
+
+    def fail(*given, **more):
+        if within:  # the values of both files as one, for the check that comes last
+            return make(*given, **more)
         raise AssertionError("made again")
+
+    def checked(pairs, rows):
+        within.append(pairs)
+        return together(pairs, rows)
 
     with monkeypatch.context() as patch:
         patch.setattr(dictionaries, "level_table", fail)
+        patch.setattr(local.LocalPairs, "together", checked)
         patch.setattr(penalized, "_climb", fail)
         code, told = resume(tmp_path / "out")
         assert code == 0, told

@@ -348,10 +348,13 @@ class Posterior(Shown):
     def population_size(self, *, seed: int | None = None, **options: Any) -> PopulationSize:
         """Posterior of the size of the population that both files were drawn from."""
         pairs, found = self.blocks.pairs, self.identified
+        draws = found.draws.ravel()
+        if found.parts.by_chance:  # bounds need a link or two, as far as every draw has them
+            draws = np.maximum(draws, min(2, int(self.n_links.min())))
         size = population_size(
             pairs.n_a,
             pairs.n_b,
-            found.draws.ravel(),
+            draws,
             seed=self.seed if seed is None else seed,
             **options,
         )

@@ -49,7 +49,8 @@ class WithinFiles:
 
     @property
     def holds(self) -> bool:
-        return self.supported >= UNSUPPORTED
+        """Whether links stand out; where not one such pair is expected by chance, they do."""
+        return self.supported >= UNSUPPORTED or self.within < 1
 
 
 def compare_within(blocks: Blocks, probability: Floats) -> WithinFiles | None:

@@ -139,3 +139,12 @@ def test_the_order_of_rows_changes_nothing():
         for a in (made.a, made.a.take(pa.array(np.random.default_rng(1).permutation(150))))
     ]
     assert runs[0].posterior.within == runs[1].posterior.within
+
+
+def test_a_handful_of_clear_links_holds():
+    """Too few to be surely more than chance; but nothing within the files is like them."""
+    made = bl.simulate(100, overlap=0.05, seed=7, errors=0)
+    run = bl.link(made.a, made.b, [*FIELDS, bl.date("dob")], **SHORT)
+    assert 1 <= run.summary()["n_links"] <= 5
+    assert run.posterior.within.holds
+    assert not any("as alike as most links" in w for w in run.warnings)
