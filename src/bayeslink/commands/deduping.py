@@ -42,7 +42,10 @@ def _finding_people(of: type[DedupeSettings], command: Callable[..., Any]) -> Ca
                 help="A field to compare, such as surname:name; see `bayeslink comparisons`. Of a "
                 "column alone, how is chosen from its values. [all chosen from the file]",
             ),
-            settings_options(of=of, without=("engine",)),
+            settings_options(
+                of=of,
+                without=("engine", "quarantine") if of is ManySettings else ("engine",),
+            ),
             click.option(
                 "--no-people",
                 is_flag=True,

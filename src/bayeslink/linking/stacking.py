@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bayeslink.comparing.fields import Field
 from bayeslink.data.cell_texts import TEXT
 from bayeslink.data.locations import is_path, require_there
 from bayeslink.data.records import Records, read_records, repeats
@@ -20,9 +21,11 @@ from bayeslink.many_settings import ManySettings
 from bayeslink.pairs.source import Files, Ints
 from bayeslink.runs.inputs import Input
 from bayeslink.settings import FOUND
+from bayeslink.suggesting.date_formats import Formats, find_formats
 from bayeslink.suggesting.one_file import id_among
 from bayeslink.suggesting.suggestion import suggest
 
+_DATES = 0.8  # share of a column that its formats read, from which it holds dates
 RECORD = "record"  # what a record is called among those of all files: "census:17"
 
 
@@ -84,10 +87,15 @@ def stacked(
             "two ways to read are given. All files are read in one way: read one that differs "
             "beforehand, as a table of pandas, polars or Arrow."
         )
+    if settings.read[0].quarantine is not None:
+        raise SettingsError(
+            "quarantine is for one file or two. Correct the short and long rows, or read each file "
+            "into a table of pandas, polars or Arrow beforehand."
+        )
     _refuse(files)
     read = [_read(source, name, settings, said) for name, source in files.items()]
     renamed = _renamed(names, read, settings, said)
-    columns = _common(read, renamed)
+    columns = _common(read, renamed, _dates_with_formats(settings))
     of = np.repeat(np.arange(len(names)), [len(records) for _, records in read])
     stack = Stack(
         files=Files(names, of, clean),
@@ -246,11 +254,51 @@ def _data(own_id: str | None, records: Records) -> Mapping[str, pa.Array]:
     return {name: texts for name, texts in records.columns.items() if name != own_id}
 
 
+def _dates_with_formats(settings: ManySettings) -> set[str]:
+    """Columns of dates whose format was said: they stay as they are."""
+    found: set[str] = set()
+    for field in settings.fields or ():
+        if isinstance(field, Field) and any(field.options.get("formats", ())):
+            found.update(field.columns[0])
+    return found
+
+
+def _dates_alike(by_file: Sequence[dict[str, pa.Array]], said: set[str]) -> None:
+    """Write the dates of a column as 1980-02-01, where the files write them differently.
+
+    Of one column, day and month are read in one order; here each file has its own.
+    """
+    for name in {name for own in by_file for name in own} - said:
+        there = [own for own in by_file if name in own]
+        dates = [_formats(own[name]) for own in there]
+        told = [found for found in dates if found is not None and not found.ambiguous]
+        if len(told) < len(there) or len({found.formats for found in told}) < 2:
+            continue
+        for own, found in zip(there, told, strict=True):
+            coded = own[name].dictionary_encode()
+            days = [(found.read(text), text) for text in coded.dictionary.to_pylist()]
+            texts = [text if day is None else day.isoformat() for day, text in days]
+            own[name] = pa.array(texts, TEXT).take(coded.indices)
+
+
+def _formats(column: pa.Array) -> Formats | None:
+    """How a column writes dates; None if it holds none."""
+    counted = column.value_counts()
+    texts = zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True)
+    found = find_formats({text.strip(): n for text, n in texts if text is not None})
+    return found if found.formats and found.share > _DATES else None
+
+
 def _common(
-    read: Sequence[tuple[str | None, Records]], renamed: Sequence[Mapping[str, str]]
+    read: Sequence[tuple[str | None, Records]],
+    renamed: Sequence[Mapping[str, str]],
+    dates: set[str],
 ) -> dict[str, pa.Array]:
-    """The columns of all files, one below another; null where a file has none."""
-    by_file = []
+    """The columns of all files, one below another; null where a file has none.
+
+    `dates`: columns whose format was said.
+    """
+    by_file: list[dict[str, pa.Array]] = []
     for (own_id, records), names in zip(read, renamed, strict=True):
         own = {names.get(column, column): t for column, t in _data(own_id, records).items()}
         if len(own) < len(_data(own_id, records)):
@@ -258,6 +306,7 @@ def _common(
                 "columns gives two columns of one file the same name. Give each another."
             )
         by_file.append(own)
+    _dates_alike(by_file, dates)
     out: dict[str, pa.Array] = {}
     for name in dict.fromkeys(name for own in by_file for name in own):
         out[name] = pa.concat_arrays(

@@ -242,6 +242,25 @@ def test_columns_can_be_named_by_hand(given):
         bl.link_many(given[0], columns={"tax": {"nowhere": "gname"}}, **PYTHON)
 
 
+def test_each_file_has_its_own_order_of_day_and_month(given):
+    def written(frame, column, form):
+        days = pd.to_datetime(frame[column], errors="coerce").dt.strftime(form)
+        return frame.assign(**{column: days.where(days.notna(), None)})
+
+    files, truth = given
+    other = {
+        "census": written(files["census"], "dob", "%d/%m/%Y"),
+        "survey": written(files["survey"], "dob", "%m/%d/%Y"),
+        "tax": files["tax"],
+    }
+    runs = [bl.link_many(f, duplicates="tax", **PYTHON) for f in (files, other)]
+    kinds = [{f.name: f.kind for f in run.pairs.fields} for run in runs]
+    assert kinds[0]["dob"] == kinds[1]["dob"] == "date"
+    assert bl.evaluate(runs[1], truth).f1 > bl.evaluate(runs[0], truth).f1 - 0.02
+    own = [set(f["dob"].dropna()) for f in (runs[1].with_entities("census"), other["census"])]
+    assert own[0] == own[1]  # written as they came
+
+
 def test_a_file_may_lack_columns(given):
     files = {**given[0], "survey": given[0]["survey"].drop(columns=["street", "dob"])}
     run = bl.link_many(files, duplicates="tax", **PYTHON)
@@ -299,6 +318,15 @@ def test_options_of_a_linkage_that_do_not_go_with_duplicates(words, said, saved,
     done = call("link", *paths, "--duplicates", "b", "-o", tmp_path / "out", *words)
     assert done.exit_code not in (0, 1)
     assert said in done.output
+
+
+def test_rows_are_not_set_aside_for_several_files(given, tmp_path):
+    """One file of rows would have those of the last file alone."""
+    read = bl.ReadOptions(quarantine=tmp_path / "rows.csv")
+    with pytest.raises(SettingsError, match="quarantine is for one file or two"):
+        bl.link_many(given[0], duplicates="tax", read=read)
+    assert not any(tmp_path.iterdir())
+    assert "--quarantine" not in told("link-many", "--help")
 
 
 def test_options_in_python_that_do_not_go_with_duplicates(given):
