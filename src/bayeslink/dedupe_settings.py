@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from bayeslink.errors import SettingsError
 from bayeslink.options import Argument, Entries, key, option
@@ -20,7 +21,11 @@ NOT_HERE = (
     "b", "prior", "theta", "overlap", "point", "labels", "model", "strength", "w0", "wrong_fields",
 )  # fmt: skip
 SHAPES = ("pointers", "star", "tree")
-KEEP = ("representative", "longest", "most_frequent")
+KEEP = REPRESENTATIVE, LONGEST, MOST_FREQUENT = "representative", "longest", "most_frequent"
+NEWEST, FILES, OTHERS = "newest", "files", "*"
+_BY_COLUMN = re.compile(
+    rf"(?P<column>.+)=(?P<rule>{'|'.join(KEEP)}|(?:{NEWEST}|{FILES}):.*)", re.DOTALL
+)
 # Where `link` tells of two files.
 _HELP = {
     "id": "Id column.",
@@ -39,6 +44,56 @@ def _checked_word(name: str, allowed: tuple[str, ...]) -> Any:
         return given
 
     return check
+
+
+class KeepRule(NamedTuple):
+    """Which value of its records a person has in a column."""
+
+    kind: str  # one of KEEP, NEWEST or FILES
+    of: tuple[str, ...] = ()  # the column of dates, or the files, the best first
+
+
+def _keep_rule(text: Any) -> KeepRule:
+    kind, colon, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
+    if kind in KEEP and not colon:
+        return KeepRule(kind)
+    if kind == NEWEST and rest:
+        return KeepRule(kind, (rest,))
+    if kind == FILES and rest and all(names := tuple(rest.split(","))):
+        return KeepRule(kind, names)
+    words = ", ".join(map(repr, KEEP))
+    raise SettingsError(
+        f"unknown keep {text!r}. Allowed: {words}, 'newest:COLUMN' (by a column of dates) and "
+        "'files:NAME,NAME' (of several files, the first that has a value)."
+    )
+
+
+def keep_rules(keep: str | Mapping[str, str]) -> tuple[KeepRule, dict[str, KeepRule]]:
+    """The rule of all columns, and those of columns that have their own."""
+    by_column = {OTHERS: keep} if isinstance(keep, str) else dict(keep)
+    rules = {column: _keep_rule(text) for column, text in by_column.items()}
+    return rules.pop(OTHERS, KeepRule(REPRESENTATIVE)), rules
+
+
+def checked_keep(given: Any) -> str | dict[str, str]:
+    """A rule for all columns, or rules by column with "*" for all others.
+
+    Also as a list of texts: "longest", "address=newest:updated_on".
+    """
+    if isinstance(given, str) and not _BY_COLUMN.fullmatch(given):
+        given = {OTHERS: given}
+    if not isinstance(given, Mapping):
+        found: dict[str, str] = {}
+        for text in [given] if isinstance(given, str) else given:
+            own = _BY_COLUMN.fullmatch(text) if isinstance(text, str) else None
+            column, rule = own.group("column", "rule") if own else (OTHERS, text)
+            if column in found:
+                what = "all other columns" if column == OTHERS else f"the column {column!r}"
+                raise SettingsError(f"keep has two rules for {what}. Give one.")
+            found[column] = rule
+        given = found
+    keep_rules(given)
+    return given[OTHERS] if [*given] == [OTHERS] else dict(given)
 
 
 def _made(what: str, given: Any, cls: type[Any]) -> Any:
@@ -105,14 +160,21 @@ class DedupeSettings(LinkSettings):
         '(never) or "tree" (as often as of an original).',
         check=_checked_word("shape", SHAPES),
     )  # fmt: skip
-    keep: str = option(
-        "representative",
-        key("keep", "The value that people.csv has in each column: of the record that represents "
-            "the person, the longest, or the most frequent. [representative]", (str,),
-            choices=KEEP),
+    keep: str | Mapping[str, str] = option(
+        REPRESENTATIVE,
+        key(
+            "keep", "The value that people.csv has in each column: representative (of the record "
+            "that represents the person), longest, most_frequent, newest:DATES (by a column of "
+            "dates), or of several files files:NAME,NAME (the first that has one). Again for a "
+            "column of its own, as in address=newest:changed_on. [representative]",
+            (str, list, dict), list, multiple=True, metavar="[COLUMN=]RULE",
+        ),
         doc='What people.csv has where the records of a person differ: "representative" (what the '
-        'record has that represents the person), "longest" or "most_frequent".',
-        check=_checked_word("keep", KEEP),
+        'record has that represents the person), "longest", "most_frequent", "newest:changed_on" '
+        '(of the record with the newest date in that column) or, of several files, "files:tax,'
+        'census" (of the first of these that has a value). Or a rule for each column, with "*" '
+        'for all others: {"address": "newest:changed_on", "*": "longest"}.',
+        check=checked_keep,
     )  # fmt: skip
 
     @classmethod

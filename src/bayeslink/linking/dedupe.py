@@ -30,6 +30,7 @@ from bayeslink.options import described, signature_of
 from bayeslink.pairs.source import PairSource
 from bayeslink.progress import with_bar
 from bayeslink.runs.dedupe_run import DedupeRun
+from bayeslink.runs.kept_values import check_keep_of_file, columns_named
 from bayeslink.sampling.cluster_checks import cluster_warnings
 from bayeslink.sampling.clusters import ClusterPosterior
 from bayeslink.sampling.forest import sample_forest
@@ -104,6 +105,7 @@ def dedupe_with(
     """`dedupe` with settings that were made before."""
     a, clock = a.read_all() if isinstance(a, pa.RecordBatchReader) else a, Clock()
     check_link(a, None, settings)
+    _check_keep(a, settings)
     known, remarks = known_pairs(None, settings.known_links, settings.known_nonlinks)
     if checkpoints is not None:
         checkpoints.bind(made_with(known, ()))
@@ -111,6 +113,19 @@ def dedupe_with(
     sources = None if isinstance(a, PairSource) else (a,)
     run = found_among(pairs, settings, known, clock, progress, checkpoints)
     return replace(run, warnings=(*run.warnings, *remarks, *said), sources=sources)
+
+
+def _check_keep(a: Any, settings: DedupeSettings) -> None:
+    """Refuse rules for people.csv that the file cannot follow."""
+    if isinstance(a, PairSource):
+        return
+    if not is_spark(a) and settings.engine in (None, "local"):
+        check_keep_of_file(a, settings.read[0], settings.keep, settings.id)
+    elif columns_named(settings.keep):
+        raise SettingsError(
+            "keep by column is for files that this machine reads, and Spark has the records. Say "
+            "one rule for all columns, such as longest."
+        )
 
 
 def found_among(

@@ -13,6 +13,7 @@ from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing.fields import Field
 from bayeslink.data.headers import require_columns
 from bayeslink.data.locations import is_path
+from bayeslink.data.records import Records
 from bayeslink.engines.compare import block_fields, compare_records
 from bayeslink.engines.limits import refuse_long_texts
 from bayeslink.engines.many_files import of_files
@@ -30,6 +31,7 @@ from bayeslink.options import described, signature_of
 from bayeslink.pairs.source import Files, PairSource
 from bayeslink.progress import with_bar
 from bayeslink.runs.dedupe_run import DedupeRun
+from bayeslink.runs.kept_values import check_keep, date_columns, days_of
 
 _SURELY = 4.0  # log odds above θ of two records of a clean file that look like one person
 _SHARE, _FEWEST = 0.01, 5  # of its records, above which that is told
@@ -96,6 +98,7 @@ def link_many_with(
     known, remarks = known_pairs(None, settings.known_links, settings.known_nonlinks)
     progress("reading the files")
     stack, records, settings, said = stacked(files, settings)
+    _check_keep(stack, records, settings)
     if checkpoints is not None:
         checkpoints.bind(made_with(known, ()))
         inputs = zip(stack.names, stack.told, strict=True)
@@ -134,6 +137,14 @@ def link_many_with(
     return replace(
         run, stack=stack, table=_of_files(run.table, stack), settings=resolved, warnings=warnings
     )
+
+
+def _check_keep(stack: Stack, records: Records, settings: ManySettings) -> None:
+    """Refuse rules for people.csv that the files cannot follow."""
+    check_keep(settings.keep, list(records.columns), stack.names)
+    for name in date_columns(settings.keep):
+        for k in range(len(stack.names)):
+            days_of(records.columns[name].take(pa.array(stack.rows(k))), name)
 
 
 def _of_files(table: pa.Table, stack: Stack) -> pa.Table:

@@ -23,6 +23,7 @@ from bayeslink.runs import link_toml
 from bayeslink.runs.cluster_tables import TABLES, check, entities_of, with_text
 from bayeslink.runs.dedupe_json import LISTS
 from bayeslink.runs.dedupe_run import DedupeRun
+from bayeslink.runs.kept_values import Keep
 from bayeslink.runs.people import table_of_entities
 from bayeslink.runs.run_json import cannot_read, not_as_written, reason_of
 from bayeslink.runs.schema import NotAsWrittenError
@@ -73,7 +74,7 @@ class SavedDedupe(DedupeRun):
         """Table of pairs that may be of one person, as pairs.parquet has it."""
         return in_kind(self._read("pairs"), self.kind)
 
-    def people(self, keep: str | None = None) -> Any:
+    def people(self, keep: Keep | None = None) -> Any:
         if keep is not None:
             raise self._not_here()
         return in_kind(self._parquet("people"), self.kind)

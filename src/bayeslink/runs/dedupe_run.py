@@ -31,6 +31,7 @@ from bayeslink.sampling.clusters import ClusterPosterior, Entities
 if TYPE_CHECKING:
     from bayeslink.linking.stacking import Stack
     from bayeslink.plots import DedupePictures
+    from bayeslink.runs.kept_values import Keep
     from bayeslink.sampling.many_lists import ManyLists
 
 SURE = 0.9  # probability of membership, below which a record is worth a look
@@ -106,7 +107,7 @@ class DedupeRun(Shown):
         """
         return self.entities.population(files, **how)
 
-    def people(self, keep: str | None = None) -> Any:
+    def people(self, keep: Keep | None = None) -> Any:
         """The records with a row a person: entity_id, records, and the file's columns.
 
         Of several files: entity_id, records, for each file the ids of the person's records there,
@@ -115,8 +116,9 @@ class DedupeRun(Shown):
         Parameters
         ----------
         keep
-            The value of a column where records differ: "representative" (that of the record which
-            represents the person), "longest" or "most_frequent"; as in the settings unless given.
+            The value of a column where records differ, as `dedupe` and `link_many` take it:
+            "longest", or by column {"address": "newest:changed_on", "*": "longest"}; as in the
+            settings unless given.
         """
         return in_kind(people_table(self, keep), self.pairs.kind)
 

@@ -58,7 +58,7 @@ class Input:
 
     def records(self, columns: Sequence[str]) -> Records:
         """These columns of all records, as text, by their rows in the run."""
-        with _set_aside_elsewhere(self.options) as options:
+        with set_aside_elsewhere(self.options) as options:
             found = read_records(
                 self.source, id=self.id, columns=columns, options=options, side=self.side
             )
@@ -206,7 +206,7 @@ def _require_there(source: Any, side: int) -> None:
 
 
 @contextmanager
-def _set_aside_elsewhere(options: ReadOptions) -> Iterator[ReadOptions]:
+def set_aside_elsewhere(options: ReadOptions) -> Iterator[ReadOptions]:
     """How an input is read. The run has set bad rows aside already: now they go to scratch."""
     with tempfile.TemporaryDirectory() as scratch:
         yield replace(options, quarantine=options.quarantine and f"{scratch}/rows")

@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bayeslink.dedupe_settings import KEEP
+from bayeslink.dedupe_settings import REPRESENTATIVE, checked_keep, keep_rules
 from bayeslink.errors import SettingsError
 from bayeslink.pairs.source import Ints
 from bayeslink.runs.cluster_tables import with_own_ids
 from bayeslink.runs.inputs import Input, inputs_of
+from bayeslink.runs.kept_values import Keep, People, check_keep
 from bayeslink.runs.row_files import RowWriter
 
 if TYPE_CHECKING:
@@ -64,17 +65,17 @@ def write_with_entities(run: DedupeRun, given: Input, own: Ints, target: RowWrit
         target.write(_with_entity(table, entities.take(pa.array(rows))))
 
 
-def people_table(run: DedupeRun, keep: str | None = None) -> pa.Table:
+def people_table(run: DedupeRun, keep: Keep | None = None) -> pa.Table:
     """One row a person, in the order of entity_id."""
-    keep = run.settings.keep if keep is None else keep
-    if keep not in KEEP:
-        words = ", ".join(map(repr, KEEP))
-        raise SettingsError(f"unknown keep {keep!r}. Allowed: {words}.")
+    keep = run.settings.keep if keep is None else checked_keep(keep)
     if run.stack is not None:
         table, missing = run.stack.whole(), run.settings.read[0].missing
+        check_keep(keep, table.column_names, run.stack.names)
         return people_of(table, run, keep, None, missing, _ids_by_file(run))
     (given,) = inputs_of(run, sides=(0,))
-    return people_of(given.whole(), run, keep, given.id, given.options.missing)
+    table = given.whole()
+    check_keep(keep, table.column_names, id=given.id)
+    return people_of(table, run, keep, given.id, given.options.missing)
 
 
 def _ids_by_file(run: DedupeRun) -> dict[str, pa.Array]:
@@ -90,7 +91,7 @@ def _ids_by_file(run: DedupeRun) -> dict[str, pa.Array]:
 def people_of(
     table: pa.Table,
     run: DedupeRun,
-    keep: str,
+    keep: Keep,
     ids: str | None,
     missing: Sequence[str],
     by_file: Mapping[str, pa.Array] | None = None,
@@ -106,11 +107,14 @@ def people_of(
     names = _named_apart([ENTITY, RECORDS, *by_file], table.column_names)
     columns = [entities.take(pa.array(faces)), pa.array(np.bincount(person, minlength=len(faces)))]
     columns += [_joined(column, person, len(faces)) for column in by_file.values()]
+    stack = run.stack if by_file else None
+    people = People(person, faces, missing, *((stack.names, stack.files.of) if stack else ()))
+    everywhere, by_column = keep_rules(keep)
     for name in table.column_names:
-        column, rows = table[name], faces
-        if (keep != KEEP[0] or by_file) and name != ids:
-            rows = _chosen(column, person, faces, keep, missing)
-        columns.append(column.take(pa.array(rows)))
+        rule = by_column.get(name, everywhere)
+        as_is = name == ids or (rule.kind == REPRESENTATIVE and not by_file)
+        rows = faces if as_is else people.rows(table, name, rule)
+        columns.append(table[name].take(pa.array(rows)))
     return pa.table(columns, [*names, *table.column_names])
 
 
@@ -142,37 +146,3 @@ def _named_apart(new: Sequence[str], taken: Sequence[str]) -> list[str]:
             name += "_"
         found.append(name)
     return found
-
-
-def _chosen(
-    column: pa.ChunkedArray, person: Ints, faces: Ints, keep: str, missing: Sequence[str]
-) -> Ints:
-    """The row from which each person takes the value of a column."""
-    try:
-        texts = column.cast(pa.large_string()).combine_chunks()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a list, or bytes: as represented
-        return faces
-    none = pc.is_in(pc.utf8_trim_whitespace(texts), value_set=pa.array([*missing, ""]))
-    filled = pc.and_(texts.is_valid(), pc.invert(none)).to_numpy(zero_copy_only=False)
-    rows = np.flatnonzero(filled)
-    if not len(rows):
-        return faces
-    coded = texts.take(pa.array(rows)).dictionary_encode()
-    code = coded.indices.to_numpy().astype(np.int64)
-    rank = pc.rank(coded.dictionary, tiebreaker="first").to_numpy().astype(np.int64)[code]
-    if keep == KEEP[0]:
-        worth = np.zeros(len(rows), np.int64)
-    elif keep == "longest":
-        worth = pc.utf8_length(coded.dictionary).to_numpy().astype(np.int64)[code]
-    else:
-        _, same, count = np.unique(
-            person[rows] * (len(coded.dictionary) + 1) + code,
-            return_inverse=True, return_counts=True,
-        )  # fmt: skip
-        worth = count[same]
-    own = faces[person[rows]] == rows  # of values that are as good, the representative's
-    best = np.lexsort((rank, ~own, -worth, person[rows]))
-    first = np.append(True, np.diff(person[rows][best]) != 0)
-    chosen = faces.copy()
-    chosen[person[rows][best[first]]] = rows[best[first]]
-    return chosen
