@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from bayeslink.data.cell_texts import from_pandas, no_text
@@ -169,6 +168,8 @@ def _read_folder(path: Path, wanted: Wanted, where: str) -> pa.Table:
             f"{where}: not a regular file, and a folder without Parquet files. Give the path of "
             "one file, or of a folder of Parquet files."
         )
+    import pyarrow.dataset as ds  # draws in pandas where that is installed: .1 s
+
     parts = [part for part in files[0].relative_to(path).parts[:-1] if "=" in part]
     keys = pa.schema([(part.partition("=")[0], pa.string()) for part in parts])
     try:
@@ -202,7 +203,7 @@ def read_frame(source: Any, wanted: Wanted, where: str) -> Table:
     if polars and isinstance(source, polars.LazyFrame):
         names = _required(source.collect_schema().names(), wanted, where)
         return _arrow(_from_polars(source.select(names).collect(), where), names, "polars", where)
-    if isinstance(source, ds.Dataset):
+    if (ds := sys.modules.get("pyarrow.dataset")) and isinstance(source, ds.Dataset):
         names = _required(source.schema.names, wanted, where)
         return _arrow(source.to_table(columns=names), names, "arrow", where)
     if isinstance(source, pa.RecordBatch):

@@ -6,6 +6,7 @@ No cell is told, but for words that are known to mean missing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ def input_warnings(
 # --- missing codes --------------------------------------------------------------------------------
 
 
+@cache
 def _spellings() -> pa.Array:
     days = (day.split("-") for day in FILLER_DAYS)
     written = [
@@ -54,9 +56,6 @@ def _spellings() -> pa.Array:
         for form in ("{y}-{m}-{d}", "{y}{m}{d}", "{d}/{m}/{y}", "{m}/{d}/{y}", "{d}.{m}.{y}")
     ]
     return pa.array(sorted({*SURE_WORDS, *LIKELY_WORDS, *written}), TEXT)
-
-
-_KNOWN = _spellings()
 
 
 def _missing_codes(field: Field, records: tuple[Records, ...]) -> Iterator[str]:
@@ -80,7 +79,7 @@ def _codes_in(field: Field, records: Records, side: int) -> dict[str, int]:
     for name in field.columns[side]:
         column = records.columns[name].dictionary_encode()
         texts = pc.utf8_trim_whitespace(column.dictionary)
-        hits = np.flatnonzero(pc.is_in(pc.utf8_lower(texts), value_set=_KNOWN))
+        hits = np.flatnonzero(pc.is_in(pc.utf8_lower(texts), value_set=_spellings()))
         if not len(hits):
             continue
         codes = column.indices.drop_null().to_numpy()

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from bayeslink.pairs.hashing import mix64
 from bayeslink.pairs.source import Floats
@@ -147,6 +146,8 @@ def _ambiguous(
     edge lies on one exactly if both its ends are in one strong component. A tight edge that shares
     no record with another can only be dropped, if it is worth nothing.
     """
+    from scipy.sparse.csgraph import connected_components
+
     tied = (price_a[graph.rows[chosen]] <= _TIGHT) & (price_b[graph.columns[chosen]] <= _TIGHT)
     if not len(contested):
         return tied
@@ -186,6 +187,8 @@ def _choose_by_key(
     A second assignment problem over the tight edges of the components with ties. Records with a
     positive price must stay covered, so covering them outweighs any sum of keys.
     """
+    from scipy.sparse.csgraph import connected_components
+
     n_a, n_b = (len(p) for p in prices)
     ends = graph.rows[contested], graph.columns[contested] + n_a
     links = sparse.csr_array((np.ones(len(contested), np.int8), ends), (n_a + n_b,) * 2)

@@ -22,7 +22,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import next_fast_len
 from scipy.special import gammaln
 
 from bayeslink.pairs.source import Floats, Ints, Scope
@@ -152,6 +151,8 @@ def _around(groups: list[_Blocks], tau: float, n_sizes: int) -> tuple[Ints, Floa
     laws = [group.tilted(tau) for group in groups]
     mean = sum(law.mean for law in laws)
     sd = math.sqrt(max(sum(law.variance for law in laws), 1e-12))
+    from scipy.fft import next_fast_len
+
     length = next_fast_len(int(13 * sd) + 40, real=True)
     highest = math.ceil(length * math.asin(min(1.0, _CUT / sd)) / math.pi)
     frequencies = 2 * np.pi / length * np.arange(min(highest, length // 2) + 1.0)

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from bayeslink.errors import SettingsError, TooManyPairsError
 from bayeslink.linkage.known import Known
@@ -259,6 +258,8 @@ def _check_threshold(
 
 def _components(candidates: Pairs, n_a: int, n_b: int) -> tuple[Ints, int]:
     """Component of each candidate, numbered from 0 without gaps."""
+    from scipy.sparse.csgraph import connected_components
+
     ends = candidates.a, candidates.b + n_a
     graph = sparse.csr_array((np.ones(len(candidates), np.int8), ends), (n_a + n_b,) * 2)
     _, component = connected_components(graph, directed=False)

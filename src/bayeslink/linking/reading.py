@@ -21,8 +21,6 @@ from bayeslink.runs.models import (
     wrong_fields_from,
 )
 from bayeslink.settings import FOUND, Ids, LinkSettings
-from bayeslink.suggesting.columns import with_chosen, with_partner
-from bayeslink.suggesting.suggestion import find_ids, suggest
 
 
 def with_fields(
@@ -37,6 +35,8 @@ def with_fields(
     asked = settings.fields
     if asked is not None:
         _refuse_choosing_there(asked, a, b)
+        from bayeslink.suggesting.columns import with_chosen
+
         with _naming_partners(a, b, settings):
             asked, chosen = with_chosen(asked, a, b, settings.read)
         remarks += [chosen] if chosen else []
@@ -50,6 +50,8 @@ def with_fields(
         settings = replace(settings, wrong_fields=wrong)
     if asked is not None or compared:
         return replace(settings, fields=asked), remarks
+    from bayeslink.suggesting.suggestion import suggest
+
     progress("looking at the files")
     _refuse_choosing_there(["all"], a, b)
     ids = None if settings.id is FOUND else settings.id
@@ -98,6 +100,8 @@ def compare_files(
         except NoColumnError as error:
             if error.column != "id" or any(map(is_spark, (a, b))):
                 raise
+        from bayeslink.suggesting.suggestion import find_ids
+
         ids, said = find_ids(a, b, settings.read)
         return with_ids(ids), ids, said
 
@@ -110,6 +114,8 @@ def _naming_partners(a: Any, b: Any, settings: LinkSettings) -> Iterator[None]:
     except NoColumnError as error:
         if any(map(is_spark, (a, b))):
             raise
+        from bayeslink.suggesting.columns import with_partner
+
         raise with_partner(error, a, b, settings.read) from None
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import linprog
 
 from bayeslink.model.error_counts import ErrorLaw, log_symmetric
 from bayeslink.pairs.source import Floats
@@ -60,6 +59,8 @@ def tightest(
     rows: Any = sparse.block_array([[-holds, None], [counted, -slack]], format="csr")
     cost = np.concatenate([np.zeros(2 * n + 1), n_pairs[vain] / n_pairs[vain].sum()])
     cost[: 2 * n + 1] = 1e-6 * np.concatenate([[1.0], missing.mean(0), wrong.mean(0)])
+    from scipy.optimize import linprog  # .1 s to import, and seldom needed
+
     found = linprog(
         cost,
         A_ub=rows,

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.fft
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
@@ -324,6 +323,8 @@ def _ess(x: Floats) -> Floats:
 
 def _mean_autocovariance(x: Floats) -> Floats:
     """Autocovariance at every lag, averaged over chains, by FFT."""
+    import scipy.fft
+
     n = x.shape[-1]
     length = scipy.fft.next_fast_len(2 * n, real=True)
     spectrum = scipy.fft.rfft(x - x.mean(axis=-1, keepdims=True), length, axis=-1)
