@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from bayeslink.errors import SettingsError
 from bayeslink.kernels.best_forest import best_forest
@@ -40,6 +39,8 @@ from bayeslink.pairs.source import Floats, Ints, Pairs, PairSource, count_levels
 POINTERS, STAR, TREE = "pointers", "star", "tree"
 SHAPES = (POINTERS, STAR, TREE)
 _MAX_ITERATIONS = 60
+_ROUNDS = 5  # in which the tree is learned, at most
+_APART = 0.05  # of what it was learned from: if more comes apart, it is learned anew
 _SHARES = (0.01, 0.1, 0.4)  # of the records that are copies, to start from
 _MOST_AT_START = 20_000_000  # pairs above θ expected, beyond which a start is left out
 _SLACK = 6.0  # candidates of the sampler: this far below θ,
@@ -154,11 +155,7 @@ def fit_forest(
     progress("fitting the forest")
     modes = _climb_all(problem, _starts(problem), [])
     if structure == DEPENDENT:
-        # Not both at once: where independent fields split people, their pairs are no non-links.
-        for learned in (_without_tree, _with_tree):
-            problem = replace(problem, structure=learned(problem, modes[0]))
-            starts = [(problem.mode_of(mode.linked, mode.parent), mode.theta) for mode in modes[:3]]
-            modes = _climb_all(problem, starts, [])
+        problem, modes = _learn_structure(problem, modes)
     best = None
     while best is not (best := modes[0]):
         progress(f"fitting the forest: {best.n_entities:,} people")
@@ -342,6 +339,8 @@ def solve_forest(
 
 def components(a: Any, b: Any, n: int) -> Ints:
     """Number of the connected component of each of n records."""
+    from scipy.sparse.csgraph import connected_components
+
     graph = coo_array((np.ones(len(a), np.int8), (a, b)), (n, n))
     return np.asarray(connected_components(graph, directed=False)[1], np.int64)
 
@@ -436,19 +435,43 @@ def _climb_all(
     return sorted(modes, key=lambda mode: -mode.objective)
 
 
-def _without_tree(problem: _Problem, mode: ForestMode) -> Structure:
-    """m by errors; fields of non-links are still independent."""
-    return problem.structure.dependent(problem.pairs.fields, INDEPENDENT_FIELDS, mode.linked)
+def _learn_structure(
+    problem: _Problem, modes: list[ForestMode]
+) -> tuple[_Problem, list[ForestMode]]:
+    """Dependent fields, and the modes with them.
+
+    m by errors comes first: where independent fields split people, their pairs are no non-links.
+    The tree follows in rounds, as in linkage, while more clusters become certain. So it does while
+    clusters that were held for certain come apart: with independent fields a household is one
+    person, certainly, and that its members agree together shows only once a tree tells them apart.
+    """
+    fields, width = problem.pairs.fields, problem.structure.all_counts.shape[1]
+    structure = problem.structure.dependent(fields, INDEPENDENT_FIELDS, modes[0].linked)
+    problem, modes = _climb_with(problem, structure, modes)
+    certain = certain_within(problem.pairs, problem.candidates, modes[0])
+    for _ in range(_ROUNDS):
+        learned_from, linked = certain, modes[0].linked
+        others = other_counts(problem.structure.all_counts, count_levels(linked.levels, width))
+        tree = replace(learn_tree(problem.pairs, learned_from, others), covers=Cover.of(fields))
+        structure = problem.structure.dependent(fields, tree, linked)
+        problem, modes = _climb_with(problem, structure, modes)
+        certain, root = (
+            certain_within(problem.pairs, problem.candidates, modes[0]),
+            roots(modes[0].parent),
+        )
+        apart = int((root[learned_from.a] != root[learned_from.b]).sum())
+        if len(certain) <= len(learned_from) and apart <= _APART * len(learned_from):
+            break
+    return problem, modes
 
 
-def _with_tree(problem: _Problem, mode: ForestMode) -> Structure:
-    """Dependent fields: m by errors, and the tree learned from certain non-links."""
-    certain = certain_within(problem.pairs, problem.candidates, mode)
-    levels = count_levels(mode.linked.levels, problem.structure.all_counts.shape[1])
-    others = other_counts(problem.structure.all_counts, levels)
-    fields = problem.pairs.fields
-    tree = replace(learn_tree(problem.pairs, certain, others), covers=Cover.of(fields))
-    return problem.structure.dependent(fields, tree, mode.linked)
+def _climb_with(
+    problem: _Problem, structure: Structure, modes: list[ForestMode]
+) -> tuple[_Problem, list[ForestMode]]:
+    """The problem with this structure, and the modes that are climbed to from the best."""
+    problem = replace(problem, structure=structure)
+    starts = [(problem.mode_of(mode.linked, mode.parent), mode.theta) for mode in modes[:3]]
+    return problem, _climb_all(problem, starts, [])
 
 
 def certain_within(pairs: PairSource, candidates: Candidates, mode: ForestMode) -> Pairs:
