@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -120,6 +121,21 @@ def _checked_sizes(given: Any) -> Any:
     return _made("sizes", given, ClusterSizes)
 
 
+def _checked_earlier(given: Any) -> Any:
+    if given is None or isinstance(given, str | os.PathLike) or hasattr(given, "clusters"):
+        return given
+    raise SettingsError(
+        f"earlier must be a run of `dedupe` or `link_many`, or its directory, got "
+        f"{type(given).__name__}."
+    )
+
+
+def _path_of_run(run: Any) -> str | None:
+    """The directory of a run; None of one that was never saved."""
+    path = getattr(run, "directory", run)
+    return None if path is None else os.fspath(path)
+
+
 def _loss_entries(loss: ClusterLoss | None) -> Entries:
     # TOML has infinity, but "not given" says the same.
     told = {k: v for k, v in dataclasses.asdict(loss).items() if v != float("inf")} if loss else {}
@@ -133,6 +149,19 @@ class DedupeSettings(LinkSettings):
     WITHOUT: ClassVar[tuple[str, ...]] = NOT_HERE
     TOML: ClassVar[str] = "dedupe.toml"
 
+    a: Any = option(
+        None,
+        key("a", "The file, or a list of files that are one.", (str, list), flag=False, path=True),
+    )
+    earlier: Any = option(
+        None,
+        key("earlier", "The run that this one updates: its people keep their entity_id.", (str,),
+            flag=False, path=True),
+        doc="An earlier run of some of these records, or its directory: its people keep their "
+        "entity_id. `bl.update` and `--update` say it.",
+        check=_checked_earlier,
+        split=lambda earlier: {"earlier": _path_of_run(earlier)},
+    )  # fmt: skip
     loss: Any = option(
         None,
         key(

@@ -40,7 +40,7 @@ MAKERS = {
     "judging/labels.py": ("known_pairs",),
     "linking/dedupe.py": ("_warnings", "_compared"),
     "linking/many.py": ("_duplicates_in",),
-    "linking/stacking.py": ("_read", "_renamed"),
+    "linking/stacking.py": ("read_file", "_renamed"),
     "linking/link.py": ("_point_warnings", "_posterior_warnings", "_copies_linked"),
     "runs/dedupe_saving.py": ("_write_people",),
     "runs/outputs.py": ("write_outputs",),

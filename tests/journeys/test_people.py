@@ -151,3 +151,30 @@ def test_every_command_after_it(kind, tmp_path):
             assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes(), name
     entities = pd.read_csv(out / "clusters.csv")["entity_id"]
     assert entities.nunique() == run.decision.n_entities
+    if repeat:
+        update_and_look(out, run, tmp_path)
+
+
+def update_and_look(out, run, folder):
+    """New people, added to a run: the others keep their ids where they stay together."""
+    made = bl.simulate_duplicates(20, seed=77).a
+    ids = pa.array([f"new{k}" for k in range(20)])
+    files = run.summary().get("lists")
+    own = run.settings.id if not files else "id"
+    made = made.drop_columns(["id"]) if own is None else made.set_column(0, "id", ids)
+    write = latin if run.settings.read[0].encoding == "cp1252" else write_csv
+    path = write(made, folder / "new")
+    where = ("link-many", f"{files['names'][-1]}={path}") if files else ("dedupe", path)
+    told(where[0], "--update", out, where[1], "-o", folder / "now")
+    now = bl.open_run(folder / "now")
+    counts = now.summary()["update"]
+    assert counts["new_records"] == 20
+    assert counts["earlier_records"] == len(run.clusters)
+    earlier = run.as_table("clusters").to_pandas().groupby("entity_id")["id"].apply(frozenset)
+    later = now.as_table("clusters").to_pandas().groupby("entity_id")["id"].apply(frozenset)
+    stayed = {*later} & {*earlier}
+    for entity, records in earlier.items():
+        if records in stayed and not files:  # ids of several files repeat
+            assert later[entity] == records
+    assert len(now.changes) >= counts["merged"] + counts["split"]
+    told("report", folder / "now")

@@ -57,7 +57,9 @@ for out in ("out", "duck"):
 run("compare", "out", "duck")
 run("dedupe", "files/a.csv", *fields, *few, "-o", "people")
 run("link-many", "files/a.csv", "files/b.csv", *fields, *few, "-o", "several")
-for out in ("people", "several"):
+run("dedupe", "--update", "people", "new.csv", *few, "-o", "people_now")
+run("link-many", "--update", "several", "b=new.csv", *few, "-o", "several_now")
+for out in ("people", "several", "people_now", "several_now"):
     run("report", out)
 
 command = [sys.executable, "-m", "bayeslink.cli"]

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayeslink.commands.linking import RESUMABLE, RESUMED, removed_on_failure
+from bayeslink.commands.linking import (
+    RESUMABLE,
+    RESUMED,
+    people_command,
+    refuse_beside_update,
+    removed_on_failure,
+)
 from bayeslink.commands.options import (
     FILE,
     FILE_TEXT,
@@ -25,6 +31,9 @@ from bayeslink.data.locations import require_there
 from bayeslink.dedupe_settings import DedupeSettings
 from bayeslink.errors import SettingsError
 from bayeslink.many_settings import ManySettings, named
+
+if TYPE_CHECKING:
+    from bayeslink.runs.dedupe_run import DedupeRun
 
 
 def _finding_people(of: type[DedupeSettings], command: Callable[..., Any]) -> Callable[..., Any]:
@@ -54,6 +63,14 @@ def _finding_people(of: type[DedupeSettings], command: Callable[..., Any]) -> Ca
             click.option(
                 "--config", type=FILE, metavar=of.TOML, help="Settings from a file; flags win."
             ),
+            click.option(
+                "--update",
+                type=FILE,
+                metavar="RUN",
+                help="Add new records to those of RUN, and find the people of all: as RUN did, and "
+                "who stays together keeps the entity_id."
+                + (" NAME is a file of RUN, or a new one." if of is ManySettings else ""),
+            ),
             click.option("--group-readable", is_flag=True, help="Let your group read OUT."),
             click.option(
                 "-o", "--output", type=FILE_TEXT, metavar="OUT", help="Directory for the results."
@@ -82,6 +99,7 @@ def dedupe(config: Path | None, more: tuple[str, ...], **flags: Any) -> None:
     require_there(config, "(--config)")
     if config is None:
         require_there(flags["a"], "FILE")
+    _refuse_beside_update(DedupeSettings, flags["update"])
     find_people(DedupeSettings, config, said(flags, DedupeSettings), flags)
 
 
@@ -96,11 +114,81 @@ def link_many(config: Path | None, paths: tuple[str, ...], **flags: Any) -> None
     """
     entries = said(flags, ManySettings)
     require_there(config, "(--config)")
+    _refuse_beside_update(ManySettings, flags["update"])
+    if flags["update"] and (bare := [path for path in paths if "=" not in path]):
+        raise SettingsError(
+            f"say which file the records of {bare[0]} belong to: NAME={bare[0]}. A name that RUN "
+            "does not have is a new file."
+        )
     if paths:
         entries["files"] = named(paths)
         for name, path in entries["files"].items():
             require_there(path, name)
     find_people(ManySettings, config, entries, flags)
+
+
+_TAKEN = ("draws", "tune", "chains", "seed", "threads", "memory", "keep", "duplicates")
+_OF_AN_UPDATE = (
+    "a", "more", "paths", "update", "output", "force", "group_readable", "as_json", "quiet",
+    "verbose", "no_people", *_TAKEN,
+)  # fmt: skip
+
+
+def _refuse_beside_update(of: type[DedupeSettings], earlier: str | Path | None) -> None:
+    """Refuse what an update would not follow, and a run that this command did not make."""
+    if earlier is None:
+        return
+    require_there(earlier, "(--update)")
+    known = of.keys()
+    taken = [name for name in _TAKEN if name in known]
+    refuse_beside_update(_OF_AN_UPDATE, taken, "find the people of all records anew")
+    own, made = "link-many" if of is ManySettings else "dedupe", people_command(Path(earlier))
+    if made != own:
+        how = "link --update RUN B" if made is None else f"{made} --update RUN …"
+        raise SettingsError(
+            f"{earlier} is of `bayeslink {made or 'link'}`. To add records to it: bayeslink {how} "
+            "-o OUT."
+        )
+
+
+def _settings_of(
+    of: type[DedupeSettings], entries: dict[str, Any], earlier: str | Path | None, given: Any
+) -> tuple[DedupeSettings, Any, dict[str, Any]]:
+    """Settings and input: as they are said, or as those of an update; and both as plain data."""
+    if earlier is None:
+        return of.of(**entries), given, entries
+    from bayeslink.linking.updating_people import entries_of, settings_of_update
+
+    own = {name: entries[name] for name in _TAKEN if name in entries}
+    settings, source = settings_of_update(str(earlier), given, **own)
+    return settings, source, entries_of(settings)
+
+
+def _asked(
+    of: type[DedupeSettings],
+    config: Path | None,
+    entries: Mapping[str, Any],
+    flags: Mapping[str, Any],
+) -> tuple[dict[str, Any], Any, str]:
+    """What was asked as plain data, the input, and where the results go."""
+    from bayeslink.runs.link_toml import load
+    from bayeslink.runs.run_directory import check_target
+
+    several = of is ManySettings
+    entries = {**(load(config, of) if config else {}), **entries}
+    otherwise = entries.pop("output", None)
+    output = flags["output"] or otherwise
+    given = entries.get("files" if several else "a")
+    if not given:
+        raise SettingsError(
+            "the files are missing. Usage: bayeslink link-many A B C -o OUT"
+            if several
+            else "the file is missing. Usage: bayeslink dedupe FILE -o OUT"
+        )
+    if not output:
+        raise SettingsError("no output directory. Name one: -o OUT")
+    check_target(Path(output), force=flags["force"])
+    return entries, given, output
 
 
 def find_people(
@@ -116,25 +204,12 @@ def find_people(
         from bayeslink.linking.dedupe import dedupe_with
         from bayeslink.linking.many import link_many_with
         from bayeslink.runs.interrupted import checkpoints_of
-        from bayeslink.runs.link_toml import load
-        from bayeslink.runs.run_directory import check_target, claim
+        from bayeslink.runs.run_directory import claim
 
-        entries = {**(load(config, of) if config else {}), **entries}
-        output = flags["output"] or entries.pop("output", None)
-        entries.pop("output", None)
-        given = entries.get("files" if several else "a")
-        if not given:
-            raise SettingsError(
-                "the files are missing. Usage: bayeslink link-many A B C -o OUT"
-                if several
-                else "the file is missing. Usage: bayeslink dedupe FILE -o OUT"
-            )
-        if not output:
-            raise SettingsError("no output directory. Name one: -o OUT")
-        check_target(Path(output), force=flags["force"])
-        settings = of.of(**entries)
+        entries, given, output = _asked(of, config, entries, flags)
+        settings, given, entries = _settings_of(of, entries, flags["update"], given)
         here = click.get_current_context()
-        inputs = tuple(given.values()) if several else (given,)
+        inputs = (*(given.values() if several else (given,)), flags["update"])
         with (
             claim(output, force=flags["force"], inputs=inputs) as held,
             checkpoints_of(
@@ -147,13 +222,13 @@ def find_people(
             ) as checkpoints,
             removed_on_failure(read.quarantine for read in settings.read),
         ):
-            check_link(settings.a, None, settings)
+            check_link(None if several else given, None, settings)
             prepare_kernels(progress)
             how: dict[str, Any] = {"progress": progress, "checkpoints": checkpoints}
             if isinstance(settings, ManySettings):
-                run = link_many_with(settings, settings.files, **how)
+                run = link_many_with(settings, given, **how)
             else:
-                run = dedupe_with(settings, settings.a, **how)
+                run = dedupe_with(settings, given, **how)
                 run = replace(run, settings=replace(run.settings, a=settings.a))
             run.save(
                 output,
@@ -161,6 +236,10 @@ def find_people(
                 shared=flags["group_readable"],
                 people=not flags["no_people"],
             )
+    _tell_of(run, output, flags, several=several)
+
+
+def _tell_of(run: DedupeRun, output: str, flags: Mapping[str, Any], *, several: bool) -> None:
     if flags["as_json"]:
         print_json(run.summary())
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -354,17 +354,17 @@ def _link_batch(earlier: Path, saving: _Saving, flags: Mapping[str, Any]) -> Non
         raise SettingsError("usage: bayeslink link --update RUN B_NEW -o OUT")
     _refuse_what_a_batch_ignores()
     with showing_progress() as progress:
-        from bayeslink.linking.updating import in_doubt, told
-        from bayeslink.linking.updating import update as link_batch
+        from bayeslink.linking.updating import in_doubt, told, update_links
         from bayeslink.runs.opening import open_linkage
         from bayeslink.runs.run_directory import claim
 
+        refuse_people(earlier)
         before = open_linkage(earlier)
         given = {key: flags[key] for key in _TAKEN}
         chosen = {key: value for key, value in given.items() if value is not None}
         with claim(saving.output, force=saving.force, inputs=(flags["a"],)):
             prepare_kernels(progress)
-            run = link_batch(before, flags["a"], progress=progress, **chosen)
+            run = update_links(before, flags["a"], progress=progress, **chosen)
             run.save(
                 saving.output, force=saving.force, shared=saving.group_readable, keep_inputs=True
             )
@@ -378,15 +378,39 @@ def _link_batch(earlier: Path, saving: _Saving, flags: Mapping[str, Any]) -> Non
 
 def _refuse_what_a_batch_ignores() -> None:
     """Options that `link --update` would not follow."""
+    refuse_beside_update(_OF_A_BATCH, _TAKEN, "link all of B anew with --model RUN")
+
+
+def refuse_beside_update(known: Sequence[str], taken: Sequence[str], otherwise: str) -> None:
+    """Options that --update would not follow: all but those known, of which some are told."""
     here = click.get_current_context()
     for flag in here.command.params:
         name = str(flag.name)
-        if name not in _OF_A_BATCH and here.get_parameter_source(name) is _GIVEN:
+        if name not in known and here.get_parameter_source(name) is _GIVEN:
             raise SettingsError(
-                f"{flag.opts[0]} does not go with --update, which links as RUN did. Allowed: "
-                f"{', '.join(f'--{key}' for key in _TAKEN)}. Leave it out, or link all of B anew "
-                "with --model RUN."
+                f"{flag.opts[0]} does not go with --update, which does as RUN did. Allowed: "
+                f"{', '.join(f'--{key}' for key in taken)}. Leave it out, or {otherwise}."
             )
+
+
+def people_command(earlier: Path) -> str | None:
+    """The command that made a run of people; None of a run that has links."""
+    from bayeslink.runs.run_json import DEDUPE, read_summary
+
+    summary = read_summary(earlier)
+    several = "link-many" if "lists" in summary else "dedupe"
+    return several if summary.get("task") == DEDUPE else None
+
+
+def refuse_people(earlier: Path) -> None:
+    """Refuse a run of people, and say which command updates it."""
+    command = people_command(earlier)
+    if command is not None:
+        new = "NAME=NEW" if command == "link-many" else "NEW"
+        raise SettingsError(
+            f"{earlier} is of `bayeslink {command}`, so it has people and no links. To add records "
+            f"to it: bayeslink {command} --update {earlier} {new} -o OUT."
+        )
 
 
 def _changes(labels: str | None, config: Path | None, run: Run) -> Changes | None:

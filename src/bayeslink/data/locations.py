@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,10 @@ def refuse_empty(source: Any, side: str) -> None:
 
 def require_there(source: Any, side: str) -> None:
     """Refuse a path at which nothing is, before anything that takes long."""
+    if isinstance(source, list | tuple):  # of parts
+        for part in source:
+            require_there(part, side)
+        return
     refuse_empty(source, side)
     if not is_path(source):
         return
@@ -101,3 +106,35 @@ def located(source: Any) -> Any:
     return (
         stdin_file() if isinstance(source, str | os.PathLike) and str(source) == STDIN else source
     )
+
+
+# --- inputs in several parts: a list of files or tables, one below another -----------------------
+
+
+def parts_of(source: Any) -> tuple[Any, ...] | None:
+    """The parts of an input that is given as a list; None of any other."""
+    return tuple(source) if isinstance(source, list | tuple) else None
+
+
+def each_part(source: Any) -> tuple[Any, ...]:
+    """The parts of an input, which may be one."""
+    return (source,) if (parts := parts_of(source)) is None else parts
+
+
+def as_parts(change: Callable[[Any], Any], source: Any) -> Any:
+    """An input with each of its parts changed."""
+    parts = parts_of(source)
+    return change(source) if parts is None else [change(part) for part in parts]
+
+
+def paths_of(source: Any) -> str | list[str] | None:
+    """The path of an input, or those of its parts; None where one of them has none."""
+    if not all(map(is_path, each_part(source))):
+        return None
+    found: str | list[str] = as_parts(str, source)
+    return found
+
+
+def from_folder_on(folder: str, source: Any) -> Any:
+    """An input whose paths lead from a folder."""
+    return as_parts(lambda part: os.path.join(folder, part) if is_path(part) else part, source)

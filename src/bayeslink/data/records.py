@@ -27,7 +27,8 @@ from bayeslink.data.delimited import (
     write_misfits,
 )
 from bayeslink.data.headers import no_records, refuse_records_as_names
-from bayeslink.data.locations import is_url, located, refuse_empty, shown
+from bayeslink.data.locations import is_url, located, parts_of, refuse_empty, shown
+from bayeslink.data.parts import below, sum_of
 from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.sources import Table, read_source, usable
 from bayeslink.errors import InputError, NoColumnError, SettingsError
@@ -48,6 +49,7 @@ class Records:
     id_type: str | None  # of whole-number ids, such as "int64"; None: text
     _lines: npt.NDArray[np.int64] | None
     unusable: tuple[str, ...] = ()  # columns without a text form, where all were asked for
+    parts: tuple[Mapping[str, Any], ...] = ()  # of an input in several: what to say of each
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -72,6 +74,17 @@ class Records:
         columns = {name: column.take(rows) for name, column in self.columns.items()}
         lines = None if self._lines is None else self._lines[rows.to_numpy()]
         return replace(self, ids=self.ids.take(rows), columns=columns, _lines=lines)
+
+    def told(self) -> dict[str, Any]:
+        """What run.json says of this input."""
+        return {
+            "label": self.label,
+            "kind": self.kind,
+            "sha256": self.sha256,
+            "records": len(self),
+            "quarantined": self.quarantined,
+            **({"parts": [dict(part) for part in self.parts]} if self.parts else {}),
+        }
 
     def place(self, row: int) -> str:
         """Where the record with this index (from 0) is found, for messages."""
@@ -106,7 +119,7 @@ def read_records(
         Path of a delimited text file (gzip or not), a Parquet file or a folder of them, an Excel
         workbook, a DuckDB or SQLite database; "-" for standard input; the address of a Postgres
         database; or a pandas or polars frame (a LazyFrame too), a pyarrow Table or Dataset,
-        anything with ``__arrow_c_stream__``.
+        anything with ``__arrow_c_stream__``; or a list of these, which are one input.
     id
         Column with the id of each record; None to number the records from 1.
     columns
@@ -120,6 +133,9 @@ def read_records(
     """
     if isinstance(columns, str):
         raise SettingsError(f"columns must be a list of names, such as [{columns!r}].")
+    if (parts := parts_of(source)) is not None:
+        how: dict[str, Any] = {"memory": memory, "may_be_empty": may_be_empty, "columns": columns}
+        return _one_below_another(parts, side, id, options, **how)
     wanted = None
     if columns is not None:
         wanted = tuple(dict.fromkeys([*([] if id is None else [id]), *columns]))
@@ -164,6 +180,49 @@ def read_records(
         id_type=None if id is None else whole_number_type(table.columns[id]),
         _lines=table.lines,
         unusable=(*table.unusable, *unusable),
+    )
+
+
+def _one_below_another(
+    parts: Sequence[Any], side: str, id: str | None, options: ReadOptions, **how: Any
+) -> Records:
+    """The records of an input in several parts."""
+    where = f"input {side}"
+    if options.quarantine is not None:
+        raise SettingsError(
+            "quarantine is for an input in one file. Correct the short and long rows, or put the "
+            "parts into one file."
+        )
+    if not parts:
+        raise InputError(f"{where}: the list of its parts is empty. Give a path, or several.")
+    read = [read_records(part, side=side, id=id, options=options, **how) for part in parts]
+    tables = [pa.table(dict(part.columns)) if part.columns else None for part in read]
+    columns = below([table for table in tables if table is not None], where)
+    n = sum(map(len, read))
+    ids = pa.concat_arrays([part.ids for part in read])
+    if id is None:
+        ids = pa.array(np.arange(1, n + 1)).cast(TEXT)
+    elif n_again := repeats(ids)[0]:
+        raise InputError(
+            f"{where}: {n_again} records of its {len(read)} parts repeat the id of an earlier one "
+            f"in column {id!r}. Ids must be unique; remove the repeats. {_NAME_THE_ID}"
+        )
+    types = {part.id_type for part in read}
+    texts = {name: columns[name].combine_chunks() for name in columns.column_names}
+    return Records(
+        label=" and ".join(part.label for part in read),
+        ids=ids,
+        columns=texts,
+        missing={name: values.null_count for name, values in texts.items()},
+        kind=read[0].kind,
+        sha256=sum_of([part.sha256 for part in read]),
+        quarantined=0,
+        id_type=types.pop() if len(types) == 1 else None,
+        _lines=None,
+        unusable=tuple(dict.fromkeys(name for part in read for name in part.unusable)),
+        parts=tuple(
+            {"label": part.label, "sha256": part.sha256, "records": len(part)} for part in read
+        ),
     )
 
 

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 from bayeslink.data.cell_texts import TEXT, from_pandas, storable
 from bayeslink.data.checksums import checksum, require_same, require_whole
 from bayeslink.data.delimited import all_columns
-from bayeslink.data.locations import is_url, located
+from bayeslink.data.locations import is_url, located, parts_of
+from bayeslink.data.parts import below, sum_now, sum_of
 from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.sources import file_kind, read_source
 from bayeslink.errors import InputError
@@ -33,6 +34,13 @@ def whole_tables(
     be there: they tell the header of a text file. A file that has not this checksum, that of the
     first reading, is refused, at the latest after its last row.
     """
+    if (parts := parts_of(source)) is not None:
+        sums = [sum_now(part, where) for part in parts]
+        require_same(sum_of(sums), sha256, where)
+        each = zip(parts, sums, strict=True)
+        read = [[*whole_tables(part, needed, options, where, one)] for part, one in each]
+        yield below([pa.concat_tables(tables) for tables in read], where)
+        return
     for table in _as_they_are(source, needed, options, where, sha256):
         yield pa.table([storable(column) for column in table.columns], table.column_names)
 

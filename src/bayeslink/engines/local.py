@@ -291,16 +291,7 @@ class LocalPairs(HeldHere):
         counts = self.level_counts()
         return Description(
             engine=self.engine,
-            inputs=tuple(
-                {
-                    "label": records.label,
-                    "kind": records.kind,
-                    "sha256": records.sha256,
-                    "records": len(records),
-                    "quarantined": records.quarantined,
-                }
-                for records in self._files
-            ),
+            inputs=tuple(records.told() for records in self._files),
             fields=tuple(
                 {
                     "distinct": [len(d.a.values), len(d.b.values)],

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from bayeslink.comparing.fields import Field
-from bayeslink.data.locations import require_there
+from bayeslink.data.locations import parts_of, require_there
 from bayeslink.engines.same_input import refuse_same_source
 from bayeslink.engines.spark.choosing import is_spark
 from bayeslink.errors import SettingsError
@@ -31,6 +31,11 @@ def check_link(a: Any, b: Any, settings: LinkSettings) -> None:
     )
     for what, path in (("(labels)", settings.labels), ("(model)", settings.model)):
         require_there(path, what)
+    if parts_of(a) is not None and settings.engine not in (None, "local"):
+        raise SettingsError(
+            "several parts of a file are read by this machine, and Spark was asked for. Give a "
+            "folder of Parquet files instead."
+        )
     if settings.engine in (None, "local") and not any(map(is_spark, (a, b))):
         require_there(a, "A")
         require_there(b, "B")

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing.fields import Field
-from bayeslink.data.locations import is_path
+from bayeslink.data.locations import is_path, paths_of
 from bayeslink.dedupe_settings import NOT_HERE, DedupeSettings
 from bayeslink.engines.compare import compare_one
 from bayeslink.engines.spark.choosing import is_here, is_spark
@@ -22,6 +22,7 @@ from bayeslink.judging.judgements import LINK, NONLINK
 from bayeslink.judging.labels import known_pairs, with_verdict
 from bayeslink.linkage.clustering import ClusterDecision
 from bayeslink.linkage.forest import fit_forest
+from bayeslink.linking.carrying import require_earlier_records, with_earlier_ids
 from bayeslink.linking.checks import check_link
 from bayeslink.linking.fit_journal import made_with
 from bayeslink.linking.reading import with_fields
@@ -66,7 +67,8 @@ def dedupe(
     Parameters
     ----------
     a
-        A path or table, as for `link`; or the pairs of one file, compared before.
+        A path or table, as for `link`, or a list of these, which are one file; or the pairs of one
+        file, compared before.
     fields
         What is compared, as for `link`; what `suggest(a)` proposes unless given.
     progress
@@ -110,9 +112,12 @@ def dedupe_with(
     if checkpoints is not None:
         checkpoints.bind(made_with(known, ()))
     pairs, settings, said = _compared(a, settings, progress, checkpoints)
+    ids = pairs.ids(0, np.arange(pairs.n_a, dtype=np.int32))
+    require_earlier_records(settings.earlier, ids)
     sources = None if isinstance(a, PairSource) else (a,)
     run = found_among(pairs, settings, known, clock, progress, checkpoints)
-    return replace(run, warnings=(*run.warnings, *remarks, *said), sources=sources)
+    run = replace(run, warnings=(*run.warnings, *remarks, *said), sources=sources)
+    return with_earlier_ids(run)
 
 
 def _check_keep(a: Any, settings: DedupeSettings) -> None:
@@ -248,7 +253,7 @@ def _resolved(
     """The settings with what the file said, as the run's dedupe.toml has them."""
     return replace(
         settings,
-        a=str(a) if is_path(a) and is_here(a, pairs) else None,
+        a=paths_of(a) if not is_path(a) or is_here(a, pairs) else None,
         id=ids,
         engine="spark" if pairs.describe().engine == "spark" else None,
         started_in=os.getcwd(),

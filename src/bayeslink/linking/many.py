@@ -12,7 +12,7 @@ import pyarrow as pa
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing.fields import Field
 from bayeslink.data.headers import require_columns
-from bayeslink.data.locations import is_path
+from bayeslink.data.locations import paths_of
 from bayeslink.data.records import Records
 from bayeslink.engines.compare import block_fields, compare_records
 from bayeslink.engines.limits import refuse_long_texts
@@ -20,6 +20,7 @@ from bayeslink.engines.many_files import of_files
 from bayeslink.errors import SettingsError
 from bayeslink.judging.labels import known_pairs
 from bayeslink.linkage.forest import ForestFit
+from bayeslink.linking.carrying import require_earlier_records, with_earlier_ids
 from bayeslink.linking.checks import check_link
 from bayeslink.linking.dedupe import Clock, found_among, with_fields_of_one
 from bayeslink.linking.fit_journal import made_with
@@ -52,8 +53,8 @@ def link_many(
     Parameters
     ----------
     files
-        The files by name, two to ten: paths or tables, as for `link`. A record is called by its
-        file and its id there, such as "census:17".
+        The files by name, two to ten: paths or tables, as for `link`, or lists of these. A record
+        is called by its file and its id there, such as "census:17".
     fields
         What is compared, by the columns' names in the first file; what the files suggest unless
         given. A field is compared where both records have it: files may lack columns.
@@ -99,6 +100,7 @@ def link_many_with(
     progress("reading the files")
     stack, records, settings, said = stacked(files, settings)
     _check_keep(stack, records, settings)
+    require_earlier_records(settings.earlier, records.ids)
     if checkpoints is not None:
         checkpoints.bind(made_with(known, ()))
         inputs = zip(stack.names, stack.told, strict=True)
@@ -124,7 +126,7 @@ def link_many_with(
     )
     pairs = of_files(one, stack.files)  # type: ignore[arg-type]
     run = found_among(pairs, replace(chosen, id=None), known, clock, progress, checkpoints)
-    paths = {k: str(v) for k, v in files.items() if is_path(v)}
+    paths = {k: found for k, v in files.items() if (found := paths_of(v)) is not None}
     assert isinstance(run.settings, ManySettings)
     resolved = replace(
         run.settings,
@@ -134,9 +136,9 @@ def link_many_with(
         started_in=os.getcwd(),
     )
     warnings = (*_duplicates_in(one, run.fit, stack.files), *run.warnings, *remarks, *said, *more)
-    return replace(
-        run, stack=stack, table=_of_files(run.table, stack), settings=resolved, warnings=warnings
-    )
+    table = _of_files(run.table, stack)
+    run = replace(run, stack=stack, table=table, settings=resolved, warnings=warnings)
+    return with_earlier_ids(run)
 
 
 def _check_keep(stack: Stack, records: Records, settings: ManySettings) -> None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from bayeslink.comparing.fields import Field
 from bayeslink.data.cell_texts import TEXT
-from bayeslink.data.locations import is_path, require_there
+from bayeslink.data.locations import each_part, from_folder_on, is_path, require_there
 from bayeslink.data.records import Records, read_records, repeats
 from bayeslink.engines.spark.choosing import is_spark
 from bayeslink.errors import InputError, SettingsError
@@ -93,7 +93,7 @@ def stacked(
             "into a table of pandas, polars or Arrow beforehand."
         )
     _refuse(files)
-    read = [_read(source, name, settings, said) for name, source in files.items()]
+    read = [read_file(source, name, settings, said) for name, source in files.items()]
     renamed = _renamed(names, read, settings, said)
     columns = _common(read, renamed, _dates_with_formats(settings))
     of = np.repeat(np.arange(len(names)), [len(records) for _, records in read])
@@ -101,7 +101,7 @@ def stacked(
         files=Files(names, of, clean),
         inputs=tuple(
             Input(
-                source=os.path.join(settings.started_in, source) if is_path(source) else source,
+                source=from_folder_on(settings.started_in, source),
                 options=settings.read[0],
                 needed=() if own_id is None else (own_id,),
                 id=own_id,
@@ -114,16 +114,7 @@ def stacked(
             for (name, source), (own_id, records) in zip(files.items(), read, strict=True)
         ),
         renamed=renamed,
-        told=tuple(
-            {
-                "label": records.label,
-                "kind": records.kind,
-                "sha256": records.sha256,
-                "records": len(records),
-                "quarantined": records.quarantined,
-            }
-            for _, records in read
-        ),
+        told=tuple(records.told() for _, records in read),
     )
     ids = [
         pc.binary_join_element_wise(pa.scalar(name, TEXT), records.ids, pa.scalar(":", TEXT))
@@ -158,7 +149,8 @@ def name_of_records(columns: Mapping[str, Any]) -> str:
 
 def _refuse(files: Mapping[str, Any]) -> None:
     """Refuse what cannot be read before any of it is: paths that are not there, one file twice."""
-    for name, source in files.items():
+    parts = [(name, part) for name, source in files.items() for part in each_part(source)]
+    for name, source in parts:
         if is_spark(source):
             raise SettingsError(
                 f"{name} is a table of Spark, and several files are linked on this machine. Give "
@@ -167,15 +159,15 @@ def _refuse(files: Mapping[str, Any]) -> None:
         if isinstance(source, str) and source == "-":
             raise SettingsError(f"{name} is standard input, which cannot be read twice. Save it.")
         require_there(source, name)
-    paths = [os.path.realpath(source) for source in files.values() if is_path(source)]
-    if len({*paths}) < len(paths) or len({*map(id, files.values())}) < len(files):
+    paths = [os.path.realpath(source) for _, source in parts if is_path(source)]
+    if len({*paths}) < len(paths) or len({id(source) for _, source in parts}) < len(parts):
         raise SettingsError(
             "one file is given twice. For the people of one file: bl.dedupe(file), `bayeslink "
             "dedupe FILE -o OUT`."
         )
 
 
-def _read(
+def read_file(
     source: Any, name: str, settings: ManySettings, said: list[str]
 ) -> tuple[str | None, Records]:
     """The id column of a file, and its records."""

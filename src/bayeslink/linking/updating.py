@@ -12,11 +12,13 @@ import pyarrow.compute as pc
 
 from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.records import read_records
-from bayeslink.errors import InputError
+from bayeslink.errors import InputError, SettingsError
 from bayeslink.linking.link import link_with
+from bayeslink.linking.updating_people import update_people
 from bayeslink.pairs.source import Ints
+from bayeslink.runs.dedupe_run import DedupeRun
 from bayeslink.runs.inputs import inputs_of
-from bayeslink.runs.opening import as_run, open_linkage
+from bayeslink.runs.opening import as_run, open_run
 from bayeslink.runs.outputs import linked_rows
 from bayeslink.runs.run import Run
 from bayeslink.settings import LinkSettings
@@ -48,14 +50,27 @@ def relink(run: Run | str | Path, *, a: Any = None, b: Any = None, **changes: An
 
 
 def update(
-    run: Run | str | Path, b: Any, *, a: Any = None, strength: float = 1.0, **changes: Any
-) -> Run:
-    """Link a new batch of B to the records of A that an earlier run left without a link.
+    run: Run | DedupeRun | str | Path,
+    b: Any,
+    *,
+    a: Any = None,
+    strength: float = 1.0,
+    **changes: Any,
+) -> Run | DedupeRun:
+    """Link a new batch to an earlier run: of two files, or of people.
 
-    What that run learned of m is the prior here, in full unless `strength` says otherwise. That is
-    Bayes' rule where the earlier links are certain and the new records are not among the old ones.
-    It is not exact where they are in doubt: a link of probability .6 is held as if it were certain,
-    and its record of A is not looked at again; `run.warnings` says how many are in doubt. Link all
+    Of people (`dedupe`, `link_many`), new records are added to the earlier ones, and people are
+    found in all of them anew, with the earlier settings and fields. What the earlier run learned of
+    m is in these records, so it is no prior: it would count twice. People keep their entity_id
+    where their records stay together; `run.changes` has those that did not stay as they were. The
+    new records of several files are given by the name of the file, which may be a new one.
+
+    Of two files, a new batch of B is linked to the records of A that the earlier run left without a
+    link. What that run learned of m is the prior here, in full unless `strength` says otherwise.
+    That is Bayes' rule where the earlier links are certain and the new records are not among the
+    old ones. It is not exact where they are in doubt: a link of probability .6 is held as if it
+    were certain, and its record of A is not looked at again; `run.warnings` says how many are in
+    doubt. Link all
     of B again to have these, too: only that weighs an earlier record against a new one.
 
     Parameters
@@ -63,13 +78,29 @@ def update(
     run
         The earlier run, or its directory.
     b
-        The new records, as `link` takes them.
+        The new records, as `link` takes them; of several files, {"survey": "new.csv"}.
     a
-        Input A, where the run's directory does not know where it is.
+        Input A, where the run's directory does not know where it is; of people, the earlier file,
+        or the files by name.
+    strength
+        How much of the earlier m counts, where two files are linked.
     changes
         Other arguments of `link`, such as `draws=5000`.
     """
-    run = run if isinstance(run, Run) else open_linkage(run, a=a)
+    if not isinstance(run, Run | DedupeRun):
+        run = open_run(run, a=a)
+    if isinstance(run, DedupeRun):
+        if strength != 1:
+            raise SettingsError(
+                "strength is for linking two files: with all earlier records there again, nothing "
+                "of the earlier m is a prior. Leave it out."
+            )
+        return update_people(run, b, a=a, **changes)
+    return update_links(run, b, strength=strength, **changes)
+
+
+def update_links(run: Run, b: Any, *, strength: float = 1.0, **changes: Any) -> Run:
+    """Link a new batch of B: see `update`."""
     free = np.setdiff1d(np.arange(run.pairs.n_a), linked_rows(run).a)
     if not len(free):
         raise InputError("every record of A has a link already: there is nothing left to link to.")

@@ -14,8 +14,9 @@ from bayeslink.report.markup import counted, facts, figure, paragraph
 from bayeslink.report.page import filled, place_of, write_page
 from bayeslink.report.svg import escape, tag
 from bayeslink.runs.cluster_evaluation import ClusterEvaluation, evaluate_clusters
-from bayeslink.runs.dedupe_json import LISTS
+from bayeslink.runs.dedupe_json import LISTS, UPDATE
 from bayeslink.runs.dedupe_run import SURE, DedupeRun
+from bayeslink.runs.entity_ids import in_words
 
 
 def report(
@@ -69,6 +70,7 @@ def _overview(material: ClusterMaterial, result: ClusterEvaluation | None) -> st
     )
     return (
         paragraph(_in_words(s), "lead")
+        + (paragraph(in_words(s[UPDATE])) if UPDATE in s else "")
         + figure(chart, caption, name="sure")
         + facts(_facts(s))
         + (_against_truth(result) if result else "")

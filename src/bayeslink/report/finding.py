@@ -19,8 +19,12 @@ from bayeslink.runs.notes import TO_DO, TO_KNOW, Note, ranked
 
 def file_names(summary: Mapping[str, Any]) -> tuple[str, ...]:
     """What the files are called, without their directories."""
-    labels = (i["label"].replace("\\", "/") for i in summary["inputs"])
-    return tuple(label.rstrip("/").split("/")[-1] for label in labels)
+    inputs = (given.get("parts", [given]) for given in summary["inputs"])
+    return tuple(" and ".join(_file_name(part["label"]) for part in parts) for parts in inputs)
+
+
+def _file_name(label: str) -> str:
+    return label.replace("\\", "/").rstrip("/").split("/")[-1]
 
 
 def title(material: Material) -> str:

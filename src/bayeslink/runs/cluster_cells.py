@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bayeslink.data.locations import is_path
+from bayeslink.data.locations import from_folder_on
 from bayeslink.data.records import Records, text_of
 from bayeslink.errors import BayeslinkError, InputError
 from bayeslink.many_settings import ManySettings
@@ -108,8 +107,7 @@ def _read(run: SavedDedupe) -> Records:
     source = run.sources[0] if run.sources else settings.a
     if source is None or len(told) != 1 or told[0]["kind"] == "spark":
         raise InputError(NOT_THERE)
-    if is_path(source):
-        source = os.path.join(settings.started_in, source)
+    source = from_folder_on(settings.started_in, source)
     given = Input(
         source=source,
         options=settings.read[0],

@@ -9,7 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bayeslink.errors import InputError
+from bayeslink.judging.judgements import LINK, NONLINK
 from bayeslink.linkage.clustering import CLUSTER, REVIEW, SINGLE
+from bayeslink.runs.entity_ids import WHAT
 from bayeslink.runs.schema import NotAsWrittenError
 from bayeslink.runs.tables import Column, check_column, parameter_table, schema_of
 from bayeslink.sampling.clusters import ClusterPosterior, Entities, sets_in_words
@@ -39,7 +42,25 @@ _DRAWN = [
     Column("log_posterior", pa.float64()),
     Column("rho", pa.float64(), 0, 1),
 ]
-TABLES = {"clusters": CLUSTERS, "pairs": PAIRS, "draws": _DRAWN}
+CHANGES = [
+    Column("entity_id_before", pa.string()),
+    Column("entity_id", pa.string()),
+    Column("what", pa.string(), words=frozenset(WHAT)),
+    *(Column(name, pa.int64(), 0) for name in ("records_before", "records_shared", "records")),
+]
+LABELS = [
+    Column("id_a", pa.string()),
+    Column("id_b", pa.string()),
+    Column("verdict", pa.string(), words=frozenset({LINK, NONLINK})),
+]
+TABLES = {
+    "clusters": CLUSTERS,
+    "pairs": PAIRS,
+    "draws": _DRAWN,
+    "changes": CHANGES,
+    "labels": LABELS,
+}
+_IDS = ("id", "entity_id", "entity_id_before", "id_a", "id_b")
 _OF_SIZE = "people_of_"  # and how many records these have
 _IN_FILES = "people_in["  # and which files these are in, and no other
 
@@ -72,14 +93,21 @@ def table_of(run: DedupeRun, name: str) -> pa.Table:
         "pairs": lambda: with_text(pair_table(run.posterior)),
         "draws": lambda: draw_table(run.posterior),
         "parameters": lambda: parameter_table(run),
+        "changes": lambda: _changes(run),
     }
     return made[name]()
+
+
+def _changes(run: DedupeRun) -> pa.Table:
+    if run.changed is None:
+        raise InputError("this run is no update, so there are no changes to tell of.")
+    return run.changed.table
 
 
 def with_own_ids(table: pa.Table, source: PairSource) -> pa.Table:
     """Ids as the whole numbers that they came as."""
     kind = source.id_types[0]
-    for name in ("id", "entity_id", "id_a", "id_b") if kind is not None else ():
+    for name in _IDS if kind is not None else ():
         if name in table.column_names:
             at = table.column_names.index(name)
             table = table.set_column(at, name, table[name].cast(pa.type_for_alias(kind)))
@@ -158,7 +186,7 @@ def record_names(clusters: pa.Table) -> pa.Array:
 
 def with_text(table: pa.Table) -> pa.Table:
     """Ids as text, as everything inside has them."""
-    for name in ("id", "entity_id", "id_a", "id_b"):
+    for name in _IDS:
         if name in table.column_names and pa.types.is_integer(table[name].type):
             at = table.column_names.index(name)
             table = table.set_column(at, name, table[name].cast(pa.string()))

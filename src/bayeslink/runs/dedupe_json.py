@@ -32,8 +32,18 @@ _LISTS = record(
     clean=listed(text),
     people=listed(record(files=text, people=share, low=whole, high=whole)),
 )
+UPDATE = "update"  # what an update changed, in numbers
+_UPDATE = record(
+    **dict.fromkeys(
+        (
+            "earlier_records", "earlier_people", "new_records", "new_records_joined", "new_people",
+            "ids_kept", "merged", "split",
+        ),
+        whole,
+    )
+)  # fmt: skip
 _SUMMARY = record(
-    {LISTS: _LISTS},
+    {LISTS: _LISTS, UPDATE: _UPDATE},
     task=one_of("dedupe"),
     files=mapped(sha256),
     **dict.fromkeys(

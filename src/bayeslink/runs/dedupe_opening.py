@@ -15,14 +15,16 @@ import pyarrow.parquet as pq
 
 from bayeslink.dedupe_settings import DedupeSettings
 from bayeslink.errors import InputError
+from bayeslink.judging.judgements import LINK, NONLINK
 from bayeslink.linkage.clustering import ClusterDecision
 from bayeslink.many_settings import ManySettings
 from bayeslink.pairs.pair_tables import in_kind
 from bayeslink.pairs.source import Ints
 from bayeslink.runs import link_toml
 from bayeslink.runs.cluster_tables import TABLES, check, entities_of, with_text
-from bayeslink.runs.dedupe_json import LISTS
+from bayeslink.runs.dedupe_json import LISTS, UPDATE
 from bayeslink.runs.dedupe_run import DedupeRun
+from bayeslink.runs.entity_ids import Changed
 from bayeslink.runs.kept_values import Keep
 from bayeslink.runs.people import table_of_entities
 from bayeslink.runs.run_json import cannot_read, not_as_written, reason_of
@@ -56,6 +58,15 @@ class SavedDedupe(DedupeRun):
     @cached_property
     def clusters(self) -> Any:
         return in_kind(self._read("clusters"), self.kind)
+
+    @cached_property
+    def changed(self) -> Changed | None:
+        counts = self._summary.get(UPDATE)
+        return None if counts is None else Changed(with_text(self._read("changes")), counts)
+
+    @property
+    def changes(self) -> Any:
+        return None if UPDATE not in self._summary else in_kind(self._read("changes"), self.kind)
 
     @cached_property
     def entities(self) -> Entities:
@@ -98,7 +109,16 @@ class SavedDedupe(DedupeRun):
         kind = self._kind_of_settings
         entries = link_toml.load(self._folder / kind.TOML, kind)
         entries.pop("output", None)
-        return kind.of(**{"id": None, **entries}, started_in=os.getcwd())
+        known = self._known() if "labels.parquet" in self._summary["files"] else {}
+        return kind.of(**{"id": None, **entries, **known}, started_in=os.getcwd())
+
+    def _known(self) -> dict[str, list[tuple[str, str]] | None]:
+        """Pairs that were known before the run."""
+        rows = self._read("labels").to_pylist()
+        return {
+            name: [(row["id_a"], row["id_b"]) for row in rows if row["verdict"] == verdict] or None
+            for name, verdict in (("known_links", LINK), ("known_nonlinks", NONLINK))
+        }
 
     @cached_property
     def decision(self) -> ClusterDecision:

@@ -22,7 +22,8 @@ from bayeslink.pairs.pair_tables import in_kind
 from bayeslink.pairs.source import PairSource
 from bayeslink.runs.cluster_evaluation import ClusterEvaluation, evaluate_clusters
 from bayeslink.runs.cluster_tables import table_of, with_own_ids
-from bayeslink.runs.dedupe_json import LISTS
+from bayeslink.runs.dedupe_json import LISTS, UPDATE
+from bayeslink.runs.entity_ids import Changed, in_words
 from bayeslink.runs.link_toml import dump
 from bayeslink.runs.people import people_table, with_entities_table
 from bayeslink.runs.run import LIBRARIES, fields_told
@@ -52,6 +53,7 @@ class DedupeRun(Shown):
     sources: tuple[Any, ...] | None = field(default=None, repr=False)  # the file, as given
     directory: Path | None = None  # from which the run was opened
     stack: Stack | None = field(default=None, repr=False)  # the files, of several
+    changed: Changed | None = field(default=None, repr=False)  # of an update, against the earlier
 
     def __repr__(self) -> str:
         return "\n".join(self.report_lines())
@@ -66,9 +68,9 @@ class DedupeRun(Shown):
         """A row a record, in the kind of table that the file came as.
 
         Columns: of several files, file; id; entity_id, the id of the record that represents its
-        person (of several files, "file:id"); size; the probability of membership: the mean
-        probability to be one with the others of the cluster, and of a single record to have no
-        other; representative; decision: single, cluster, review.
+        person (of several files, "file:id"), or after an update what it was before; size; the
+        probability of membership: the mean probability to be one with the others of the cluster,
+        and of a single record to have no other; representative; decision: single, cluster, review.
         """
         return in_kind(with_own_ids(self.table, self.pairs), self.pairs.kind)
 
@@ -87,6 +89,19 @@ class DedupeRun(Shown):
         """The pictures of this run: `run.plots.people()` is `bl.plots.people(run)`."""
         pictures: DedupePictures = import_module("bayeslink.plots").DedupePictures(self)
         return pictures
+
+    @property
+    def changes(self) -> Any:
+        """Of an update: what became of the earlier people who are not as they were; else None.
+
+        A row an earlier id, and one for each part of a person that was split. Columns:
+        entity_id_before; entity_id now; what: grew (other records joined it), merged (its records
+        are of an earlier person with another id), split, retired (an earlier update did that);
+        records_before, records_shared, records now.
+        """
+        if self.changed is None:
+            return None
+        return in_kind(with_own_ids(self.changed.table, self.pairs), self.pairs.kind)
 
     def evaluate(self, truth: Any) -> ClusterEvaluation:
         """Compare the clusters with the true ones, as `bl.evaluate(run, truth)` does."""
@@ -200,6 +215,7 @@ class DedupeRun(Shown):
             "memory": dict(self.pairs.describe().memory),
             "warnings": list(self.warnings),
             **self._lists(),
+            **({UPDATE: dict(self.changed.counts)} if self.changed else {}),
         }
 
     def _lists(self) -> dict[str, Any]:
@@ -256,6 +272,8 @@ class DedupeRun(Shown):
                 if "+" in row["files"]
             ]
             lines.insert(1, f"People in several files, and in no other: {'; '.join(by[:7])}.")
+        if UPDATE in s:
+            lines.append(in_words(s[UPDATE]))
         if s["review_records"]:
             lines.append(f"Left to review: {s['review_records']:,} records (decision: review).")
         elif s["records_in_doubt"]:

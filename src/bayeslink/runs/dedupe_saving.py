@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from bayeslink.data.spreadsheets import safe_for_spreadsheets
 from bayeslink.errors import ChangedInputError, InputError
+from bayeslink.judging.labels import known_pairs
 from bayeslink.private import opened
 from bayeslink.runs import link_toml
 from bayeslink.runs.cluster_tables import by_person, check, draw_table, pair_table, with_own_ids
@@ -41,7 +42,7 @@ def save_dedupe(
     Only the owner may read it, unless it is `shared` with the group.
     """
     with (
-        claim(directory, force=force, inputs=(run.settings.a,)) as held,
+        claim(directory, force=force, inputs=_inputs(run)) as held,
         replacing(held.target, force=force, shared=shared) as folder,
     ):
         summary = run.provenance()
@@ -50,6 +51,13 @@ def save_dedupe(
         (folder / run.settings.TOML).write_text(link_toml.dump(run.settings, held.target), "utf-8")
         told = {"warnings": [*run.warnings, *remarks], "files": digests_of(folder)}
         write_summary(folder, {**summary, **told})
+
+
+def _inputs(run: DedupeRun) -> tuple[Any, ...]:
+    """The files of a run, which its directory must not replace."""
+    files = getattr(run.settings, "files", None) or {}
+    earlier = getattr(run.settings.earlier, "directory", run.settings.earlier)
+    return (run.settings.a, earlier, *files.values())
 
 
 def _write_tables(run: DedupeRun, folder: Path) -> None:
@@ -61,6 +69,12 @@ def _write_tables(run: DedupeRun, folder: Path) -> None:
         "pairs": pair_table(run.posterior),
         "draws": draw_table(run.posterior),
     }
+    known, _ = known_pairs(None, run.settings.known_links, run.settings.known_nonlinks)
+    if known is not None:
+        tables["labels"] = known
+    if run.changed is not None:
+        tables["changes"] = with_own_ids(run.changed.table, run.pairs)
+        _write_csv(tables["changes"], folder / "changes.csv")
     for name, table in tables.items():
         check(table, name, chains=chains, draws=draws, files=run.entities.names)
     for name, table in {**tables, "parameters": parameter_table(run)}.items():

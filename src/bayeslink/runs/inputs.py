@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from bayeslink.comparing.fields import Field
 from bayeslink.data.cell_texts import as_text, from_pandas
 from bayeslink.data.checksums import require_same
-from bayeslink.data.locations import is_path
+from bayeslink.data.locations import from_folder_on, is_path
 from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.records import Records, read_records
 from bayeslink.data.row_batches import whole_tables
@@ -128,8 +128,7 @@ def inputs_of(run: Run | DedupeRun, sides: Sequence[int] = (0, 1)) -> list[Input
         source = run.sources[side]
         columns = columns_of(settings.fields, side)
         needed = dict.fromkeys([ids[side], *columns, *(names[side] for names in blocks)])
-        if is_path(source):
-            source = os.path.join(settings.started_in, source)
+        source = from_folder_on(settings.started_in, source)
         if run.directory is not None:
             _require_there(source, side)
         n, given = (run.pairs.n_a, run.pairs.n_b)[side], described[side]

@@ -33,6 +33,7 @@ _PATHS = (
     *(name for name, key in LinkSettings.keys().items() if key.is_path and key.types),
     "output",
     "files",  # of several
+    "earlier",  # of people who are updated
 )
 
 

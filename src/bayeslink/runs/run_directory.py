@@ -23,6 +23,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from bayeslink.data.locations import each_part
 from bayeslink.errors import OutputError
 from bayeslink.private import GROUP, OWNER
 
@@ -151,7 +152,7 @@ def _mounted(target: Path) -> bool:
 
 def refuse_inputs(target: Path, inputs: Iterable[Any]) -> None:
     """Refuse to replace a directory in which an input lies."""
-    for given in inputs:
+    for given in (part for source in inputs for part in each_part(source)):
         if isinstance(given, str | os.PathLike):
             try:
                 inside = Path(os.path.realpath(given)).is_relative_to(target)

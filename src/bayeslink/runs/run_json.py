@@ -46,7 +46,11 @@ FIELD = record(
     missing=listed(whole, 2),
     invalid=listed(whole, 2),
 )
-INPUT = record(label=text, kind=text, sha256=maybe(text), records=whole, quarantined=whole)
+_PART = record(label=text, sha256=maybe(text), records=whole)
+INPUT = record(
+    {"parts": listed(_PART)},
+    **dict.fromkeys(("label", "kind"), text), sha256=maybe(text), records=whole, quarantined=whole,
+)  # fmt: skip
 _STRUCTURE = record(
     {
         "wrong_fields": listed(listed(share)),
