@@ -180,11 +180,12 @@ def _asked(
     output = flags["output"] or otherwise
     given = entries.get("files" if several else "a")
     if not given:
-        raise SettingsError(
-            "the files are missing. Usage: bayeslink link-many A B C -o OUT"
-            if several
-            else "the file is missing. Usage: bayeslink dedupe FILE -o OUT"
-        )
+        usage = "bayeslink link-many A B C" if several else "bayeslink dedupe FILE"
+        if flags["update"]:
+            usage = f"bayeslink {'link-many' if several else 'dedupe'} --update RUN "
+            usage += "NAME=NEW" if several else "NEW"
+        what = "the files are" if several else "the file is"
+        raise SettingsError(f"{what} missing. Usage: {usage} -o OUT")
     if not output:
         raise SettingsError("no output directory. Name one: -o OUT")
     check_target(Path(output), force=flags["force"])

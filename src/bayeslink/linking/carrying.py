@@ -19,6 +19,11 @@ from bayeslink.runs.opening import open_run
 def earlier_people(run: Any) -> DedupeRun:
     """An earlier run of people, given as it is or by its directory."""
     if isinstance(run, str | os.PathLike):
+        if not os.path.isdir(run):
+            raise InputError(
+                f"the earlier run is not at {os.fspath(run)}. Say where it is, or leave `earlier` "
+                "out of the settings to number people anew."
+            )
         run = open_run(os.fspath(run))
     if isinstance(run, DedupeRun):
         return run

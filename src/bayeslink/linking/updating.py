@@ -62,7 +62,8 @@ def update(
     Of people (`dedupe`, `link_many`), new records are added to the earlier ones, and people are
     found in all of them anew, with the earlier settings and fields. What the earlier run learned of
     m is in these records, so it is no prior: it would count twice. People keep their entity_id
-    where their records stay together; `run.changes` has those that did not stay as they were. The
+    where their records stay together; `run.changes` has those that did not stay as they were. Save
+    the earlier run first: its directory is what the settings of the update name. The
     new records of several files are given by the name of the file, which may be a new one.
 
     Of two files, a new batch of B is linked to the records of A that the earlier run left without a

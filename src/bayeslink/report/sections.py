@@ -22,6 +22,7 @@ from bayeslink.report.svg import escape, tag
 from bayeslink.runs.theta_path import FEW_PAIRS
 
 LOG2 = math.log(2)
+_NO_SUM = "not known: a table, not a file"
 
 
 # --- prior ------------------------------------------------------------------------------------
@@ -103,7 +104,10 @@ def provenance(material: Told, counts: Callable[[float], str] = counted) -> str:
             f"{counts(i['records'])} records, {i['kind']}"
             + (f"; {counts(i['quarantined'])} rows set aside" if i["quarantined"] else "")
         )
-        + tag("p", escape(f"SHA-256 {i['sha256'] or 'not known: a table, not a file'}"), cls="hash")
+        + "".join(
+            tag("p", escape(f"SHA-256 {part['sha256'] or _NO_SUM}"), cls="hash")
+            for part in i.get("parts", [i])
+        )
         for name, i in zip(called if "n_a" in s else names, s["inputs"], strict=True)
     )
     versions = ", ".join(f"{name} {number}" for name, number in s["versions"].items())

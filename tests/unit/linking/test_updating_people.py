@@ -227,6 +227,21 @@ def test_what_is_refused(months):
     assert not (months / "x").exists()
 
 
+def test_an_earlier_run_that_is_gone(months):
+    told("dedupe", "--update", "january", "feb.csv", "-o", "february")
+    (months / "january").rename(months / "elsewhere")
+    said = refused("dedupe", "--config", "february/dedupe.toml", "-o", "x")
+    assert "the earlier run is not at january" in said
+    assert "--update RUN NEW" in refused("dedupe", "--update", "elsewhere", "-o", "x")
+    told("dedupe", "--update", "february", "mar.csv", "-o", "march")  # january is not needed
+    told("report", "march")
+    report = (months / "march/report.html").read_text("utf-8")
+    assert all(
+        given["sha256"] in report
+        for given in json.loads((months / "march/run.json").read_text())["inputs"][0]["parts"]
+    )
+
+
 def test_an_earlier_run_without_its_records(made, tmp_path):
     bl.dedupe(made.a.slice(0, 150), fields(), **HOW).save(tmp_path / "january")
     with pytest.raises(InputError, match=r"Give them: bl.update\(run, new, a=…\)"):
