@@ -23,7 +23,7 @@ from bayeslink.runs.cluster_structure import (
 )
 from bayeslink.runs.cluster_tables import record_names
 from bayeslink.runs.dedupe_run import SURE, DedupeRun
-from bayeslink.sampling.clusters import Entities
+from bayeslink.sampling.entities import Entities
 
 _AS_ASKED = "The records' values and ids are left out, as asked."
 

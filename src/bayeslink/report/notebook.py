@@ -22,7 +22,8 @@ from bayeslink.runs.dedupe_run import DedupeRun
 from bayeslink.runs.explanation import Explanation
 from bayeslink.runs.run import Run
 from bayeslink.runs.theta_path import ThetaPath
-from bayeslink.sampling.clusters import ClusterPosterior, Entities
+from bayeslink.sampling.clusters import ClusterPosterior
+from bayeslink.sampling.entities import Entities
 from bayeslink.sampling.posterior import Posterior
 from bayeslink.sampling.sensitivity import Sensitivity
 

@@ -15,7 +15,8 @@ from bayeslink.linkage.clustering import CLUSTER, REVIEW, SINGLE
 from bayeslink.runs.entity_ids import WHAT
 from bayeslink.runs.schema import NotAsWrittenError
 from bayeslink.runs.tables import Column, check_column, parameter_table, schema_of
-from bayeslink.sampling.clusters import ClusterPosterior, Entities, sets_in_words
+from bayeslink.sampling.clusters import ClusterPosterior
+from bayeslink.sampling.entities import Entities, sets_in_words
 
 if TYPE_CHECKING:
     from bayeslink.pairs.source import PairSource
@@ -115,7 +116,7 @@ def with_own_ids(table: pa.Table, source: PairSource) -> pa.Table:
 
 
 def draw_table(posterior: ClusterPosterior) -> pa.Table:
-    """One row a draw: people, the log posterior, ρ, people by number of records, m and u."""
+    """One row a draw: people with their doubt, the log posterior, ρ, m and u."""
     entities = posterior.entities
     chains, draws = entities.draws.shape
     columns: dict[str, Any] = {
@@ -127,6 +128,9 @@ def draw_table(posterior: ClusterPosterior) -> pa.Table:
     }
     for k in range(1, entities.of_size.shape[2]):
         columns[f"{_OF_SIZE}{k}"] = entities.of_size[:, :, k].ravel()
+    for which, name in list(enumerate(sets_in_words(entities.names)))[1:]:
+        assert entities.in_files is not None
+        columns[f"{_IN_FILES}{name}]"] = entities.in_files[:, :, which].ravel()
     columns |= {
         name: values.ravel()
         for name, values in posterior.quantities().items()

@@ -29,7 +29,7 @@ from bayeslink.runs.kept_values import Keep
 from bayeslink.runs.people import table_of_entities
 from bayeslink.runs.run_json import cannot_read, not_as_written, reason_of
 from bayeslink.runs.schema import NotAsWrittenError
-from bayeslink.sampling.clusters import Entities
+from bayeslink.sampling.entities import Entities
 
 _BESIDE = (
     "format", "kind", "settings", "kept_every", "diagnostics", "created", "versions", "python",

@@ -27,7 +27,8 @@ from bayeslink.runs.entity_ids import Changed, in_words
 from bayeslink.runs.link_toml import dump
 from bayeslink.runs.people import people_table, with_entities_table
 from bayeslink.runs.run import LIBRARIES, fields_told
-from bayeslink.sampling.clusters import ClusterPosterior, Entities
+from bayeslink.sampling.clusters import ClusterPosterior
+from bayeslink.sampling.entities import Entities
 
 if TYPE_CHECKING:
     from bayeslink.linking.stacking import Stack

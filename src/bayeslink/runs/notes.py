@@ -39,6 +39,9 @@ _GRAVE = (
     Kind(r"is not identified: (\S+) links", "the data do not tell how many people are in both "
          "files: {0} links are clear, and there may be more. Take no count from this run: compare "
          "fields that tell people apart, or judge a sample."),
+    Kind(r"people is not identified: (\S+) records", "the data do not tell how many people there "
+         "are: {0} copies are clear, and there may be more. Take no count from this run: compare "
+         "fields that tell people apart."),
     Kind("hardly anything is linked"),
     Kind("the chains disagree", "the results of repeated calculations differ. Do not use the "
          "numbers yet: link again with more --draws and --tune."),

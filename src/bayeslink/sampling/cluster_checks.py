@@ -22,7 +22,7 @@ _LOOKED_AT = 100_000  # pairs
 
 def cluster_warnings(posterior: ClusterPosterior) -> list[str]:
     """What is wrong, in words; each with one thing to do."""
-    checks = (_on_likeness, _on_share, _on_component, _on_forms, _on_forest_modes)
+    checks = (_on_likeness, _on_counted, _on_share, _on_component, _on_forms, _on_forest_modes)
     return [warning for check in checks for warning in check(posterior)]
 
 
@@ -39,6 +39,17 @@ def _on_likeness(posterior: ClusterPosterior) -> Iterator[str]:
             "have: they are hardly the same people. The file may hold no duplicates, or too few to "
             "learn from. Do not use the clusters: compare more fields, or give pairs that are "
             "known (known_links=) in Python."
+        )
+
+
+def _on_counted(posterior: ClusterPosterior) -> Iterator[str]:
+    """Most copies follow from the model alone."""
+    joins = posterior.joins
+    if joins.mostly_counted:
+        yield (
+            f"the number of people is not identified: {joins.pointed:,.0f} records can be pointed "
+            f"to as copies, and {joins.counted:,.0f} more are expected among pairs that look like "
+            "any other. Take no count from this run: compare fields that tell people apart."
         )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from bayeslink.linkage.clustering import (
     variation_of_information,
 )
 from bayeslink.linkage.forest import ForestFit
+from bayeslink.linkage.partitions import edge_cost
 from bayeslink.model.error_counts import ErrorLaw, mean_law
 from bayeslink.model.structure import Dependent
 from bayeslink.model.weights import Parameters
@@ -28,10 +29,10 @@ from bayeslink.notebook_html import Shown
 from bayeslink.pairs.pair_tables import for_caller, pair_table
 from bayeslink.pairs.source import Floats, Ints, Pairs
 from bayeslink.sampling.diagnostics import Diagnostics, summarize, verdict
+from bayeslink.sampling.entities import Entities, sets_in_words
+from bayeslink.sampling.identified import standing_out
+from bayeslink.sampling.people_doubt import Joins, joins_of, with_doubt
 from bayeslink.sampling.posterior import LEAST
-
-if TYPE_CHECKING:
-    from bayeslink.sampling.many_lists import ManyLists
 
 _COMPARED = 200  # draws against which the variation of information is taken
 _PROPOSED = 40  # draws that are candidates for the partition of least variation
@@ -53,102 +54,13 @@ class ForestDraws:
 
 
 @dataclass(frozen=True, slots=True)
-class Entities(Shown):
-    """How many people the records are of, by their number of records and by the files they are in.
-
-    `in_files` counts people by the files they are in, and in no other: entry h those in exactly
-    the files whose bits are set in h, the first of `names` being bit 1. None of one file.
-    """
-
-    draws: Ints  # chain × draw
-    of_size: Ints = field(repr=False)  # chain × draw × size
-    in_files: Ints | None = field(default=None, repr=False)  # chain × draw × set of files
-    names: tuple[str, ...] = ()
-
-    @property
-    def mean(self) -> float:
-        return float(self.draws.mean())
-
-    def interval(self, level: float = 0.95) -> tuple[int, int]:
-        """Equal-tailed credible interval of the number of people."""
-        return _interval(self.draws, level)
-
-    def sizes(self, level: float = 0.95) -> list[dict[str, Any]]:
-        """By number of records: people expected, and their interval."""
-        last = self.of_size.shape[2] - 1
-        out = []
-        for k in range(1, last + 1):
-            draws = self.of_size[:, :, k]
-            if draws.any():
-                low, high = _interval(draws, level)
-                name = f"{k}" if k < last else f"{k} or more"
-                out.append(
-                    {"records": name, "people": float(draws.mean()), "low": low, "high": high}
-                )
-        return out
-
-    def by_files(self, level: float = 0.95) -> list[dict[str, Any]]:
-        """By the files that people are in, and no other: people expected, and their interval."""
-        in_files, out = self._of_several(), []
-        for which, name in list(enumerate(sets_in_words(self.names)))[1:]:
-            draws = in_files[:, :, which]
-            low, high = _interval(draws, level)
-            out.append({"files": name, "people": float(draws.mean()), "low": low, "high": high})
-        return sorted(out, key=lambda row: -row["files"].count("+"))
-
-    def population(self, files: Sequence[str] | None = None, **how: Any) -> ManyLists:
-        """How many people there are, in the files or in none of them, the linkage's doubt included.
-
-        Parameters
-        ----------
-        files
-            The files to go by, two to five; all unless given.
-        how
-            `models`, `interval` and `seed`, as `population_from_lists` takes them.
-        """
-        from bayeslink.sampling.many_lists import population_from_lists
-
-        in_files, names = self._of_several(), tuple(files or self.names)
-        if unknown := [name for name in names if name not in self.names]:
-            raise SettingsError(f"there is no file {unknown[0]!r}. Files: {', '.join(self.names)}.")
-        at = [self.names.index(name) for name in names]
-        which = np.arange(1 << len(self.names))
-        folded = sum((which >> k & 1) << j for j, k in enumerate(at))
-        counts = np.zeros((in_files[:, :, 0].size, 1 << len(names)), np.int64)
-        np.add.at(counts.T, folded, in_files.reshape(len(counts), -1).T)
-        return population_from_lists(counts[:, 1:], names, **how)
-
-    def _of_several(self) -> Ints:
-        if self.in_files is None:
-            raise SettingsError(
-                "these are the people of one file. Several, linked by bl.link_many, say in which "
-                "files people are, and how many there are in all."
-            )
-        return self.in_files
-
-
-def sets_in_words(names: Sequence[str]) -> list[str]:
-    """Each set of files by its bits, as people read it; the first is none."""
-    return [
-        "+".join(name for k, name in enumerate(names) if which >> k & 1)
-        for which in range(1 << len(names))
-    ]
-
-
-def _interval(draws: Ints, level: float) -> tuple[int, int]:
-    if not 0 < level < 1:
-        raise SettingsError(f"level must be between 0 and 1, got {level!r}. Write 95 % as 0.95.")
-    tail = (1 - level) / 2
-    low, high = np.quantile(draws, [tail, 1 - tail], method="inverted_cdf")
-    return int(low), int(high)
-
-
-@dataclass(frozen=True, slots=True)
 class ClusterPosterior(Shown):
     """Posterior of the partition of one file into people, of m, u and ρ."""
 
     fit: ForestFit = field(repr=False)
-    entities: Entities
+    entities: Entities  # with the doubt that the draws leave out: `sampling.people_doubt`
+    drawn: Entities = field(repr=False)  # as drawn
+    joins: Joins = field(repr=False)
     log_posterior: Floats = field(repr=False)  # chain × draw
     rho: Floats = field(repr=False)
     m: Floats = field(repr=False)  # chain × draw × field × level
@@ -178,14 +90,17 @@ class ClusterPosterior(Shown):
     ) -> ClusterPosterior:
         kept = np.concatenate([r.kept for r in results])
         laws = (np.concatenate(parts) for parts in zip(*(r.laws for r in results), strict=True))
-        return cls(
+        drawn = Entities(
+            np.array([r.n_entities for r in results]),
+            np.array([r.of_size for r in results]),
+            np.array([r.in_files for r in results]) if fit.pairs.files else None,
+            fit.pairs.files.names if fit.pairs.files else (),
+        )
+        made = cls(
             fit=fit,
-            entities=Entities(
-                np.array([r.n_entities for r in results]),
-                np.array([r.of_size for r in results]),
-                np.array([r.in_files for r in results]) if fit.pairs.files else None,
-                fit.pairs.files.names if fit.pairs.files else (),
-            ),
+            entities=drawn,
+            drawn=drawn,
+            joins=Joins(fit.pairs.n_a - drawn.mean, 0.0, 0.0),
             log_posterior=np.array([r.log_posterior for r in results]),
             rho=np.array([r.rho for r in results]),
             m=np.array([r.m for r in results]),
@@ -200,6 +115,18 @@ class ClusterPosterior(Shown):
             tune=tune,
             seconds=seconds,
         )
+        return made if restricted else made._with_doubt()
+
+    def _with_doubt(self) -> ClusterPosterior:
+        """The same with what the number of people leaves out, as far as it is known."""
+        together, files = self.together, self.fit.pairs.files
+        levels = self.fit.pairs.levels_of(together.a, together.b)
+        theta = edge_cost(self.fit.pairs.n_pairs, round(self.fit.pairs.n_a - self.drawn.mean))
+        out = standing_out(together.probability, self.parameters.weight_of(levels), theta)
+        cluster = self.estimate().cluster
+        joins = joins_of(self.kept, together, out, cluster)
+        entities = with_doubt(self.drawn, joins, together, cluster, files, self.seed)
+        return replace(self, entities=entities, joins=joins)
 
     # --- summaries ---------------------------------------------------------------------------
 
@@ -273,7 +200,7 @@ class ClusterPosterior(Shown):
     def quantities(self) -> dict[str, NDArray[Any]]:
         """Everything that is followed over draws, each chain × draw."""
         out: dict[str, NDArray[Any]] = {
-            "people": self.entities.draws,
+            "people": self.drawn.draws,
             "log_posterior": self.log_posterior,
         }
         for name, values in (("m", self.m), ("u", self.u)):
@@ -283,7 +210,7 @@ class ClusterPosterior(Shown):
         return {**out, **self._by_files()}
 
     def _by_files(self) -> dict[str, NDArray[Any]]:
-        entities = self.entities
+        entities = self.drawn
         if entities.in_files is None:
             return {}
         names = sets_in_words(entities.names)

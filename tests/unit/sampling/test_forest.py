@@ -142,8 +142,9 @@ def test_the_answers_agree_with_each_other(frame):
         others = same_draw[row, members[members != row]]
         own = others.mean() if len(others) else post.alone()[row]
         assert decision.membership[row] == pytest.approx(own)
-    sizes = run.entities.sizes()
-    assert sum(size["people"] for size in sizes) == pytest.approx(run.entities.mean)
+    for entities in (post.drawn, run.entities):  # rounded, and without sizes that hardly occur
+        sizes = entities.sizes()
+        assert sum(size["people"] for size in sizes) == pytest.approx(entities.mean, abs=0.5)
     assert post.variation(decision.cluster) <= post.variation(np.arange(len(frame)))
     review = post.estimate(bl.ClusterLoss(review=1e-6)).decision
     assert (review == "review").any()
