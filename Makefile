@@ -55,10 +55,10 @@ $(BIN)/python:
 $(BASE): EXTRA := review
 $(DOCS): EXTRA := docs
 
-# Numba first: kernels are compiled while pip unpacks the rest.
+# Numba first: kernels are compiled while pip unpacks the rest. Then bytecode, of what is imported alone.
 $(BASE) $(DOCS): pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) numba
-	PYTHONPATH="$(CURDIR)/src" $(BIN)/python -m bayeslink.kernels & $(PIP) -e '.[$(EXTRA)]' && wait
+	PYTHONPATH="$(CURDIR)/src" $(BIN)/python -m bayeslink.kernels & $(PIP) -e '.[$(EXTRA)]' && $(BIN)/python tools/bytecode.py && wait
 	@touch $@
 
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python

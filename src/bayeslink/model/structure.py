@@ -31,7 +31,8 @@ from bayeslink.pairs.vectors import distinct_vectors
 
 INDEPENDENT, DEPENDENT = "independent", "dependent"
 NAMES = (DEPENDENT, INDEPENDENT)
-_MOST_PATTERNS = 200_000  # that are weighed to make a bound tighter
+_MOST_PATTERNS = 200_000  # that are weighed to make a bound tighter,
+_FEW_PAIRS = 10_000_000  # so many pairs are searched in less time than that takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Dependent(Parameters):
 
     def bound_above(self, threshold: float, counts: LevelCounts) -> Floats:
         sizes = self.used.sum(1) + 1
-        if np.prod(sizes.astype(float)) > _MOST_PATTERNS:
+        if counts.n_pairs < _FEW_PAIRS or np.prod(sizes.astype(float)) > _MOST_PATTERNS:
             return self.bound
         patterns = np.stack(np.unravel_index(np.arange(np.prod(sizes)), sizes), 1).astype(np.uint8)
         shares = counts.counts / max(1, counts.n_pairs)

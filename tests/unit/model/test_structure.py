@@ -33,6 +33,7 @@ PRIORS = ErrorPriors.of(FIELDS)
 # The same where x at level 2 covers z
 COVERING = ErrorPriors.of([replace(FIELDS[0], covers=((2, "z"),)), *FIELDS[1:]])
 COVERED = VECTORS[(VECTORS[:, 0] != 2) | (VECTORS[:, 2] == 0)]
+MANY = 10**7  # pairs, from which a bound is made tighter
 
 
 def laws(n=20, priors=PRIORS):
@@ -139,7 +140,7 @@ def test_no_bound_is_below_a_weight_where_a_field_is_covered(threshold):
     for seed, law in enumerate(laws(priors=COVERING)):
         parameters, n = dependent(law, seed), np.full((4, 5), 1000)
         weights = parameters.weight_of(COVERED)
-        for bound in (parameters.bound, parameters.bound_above(threshold, LevelCounts(n, 4000))):
+        for bound in (parameters.bound, parameters.bound_above(threshold, LevelCounts(n, MANY))):
             assert (sum_weights(bound, COVERED) >= weights).all()
 
 
@@ -151,11 +152,11 @@ def test_no_bound_is_below_a_weight(threshold):
         parameters = dependent(law, seed)
         counts = np.zeros((4, 5), np.int64)
         for j, size in enumerate(SIZES):
-            counts[j, :size] = rng.multinomial(10**6, rng.dirichlet(np.ones(size)))
-        n = 1e6 * np.prod([counts[j, VECTORS[:, j]] / 1e6 for j in range(4)], axis=0)
+            counts[j, :size] = rng.multinomial(MANY, rng.dirichlet(np.ones(size)))
+        n = MANY * np.prod([counts[j, VECTORS[:, j]] / MANY for j in range(4)], axis=0)
         weights = parameters.weight_of(VECTORS)
         usual = sum_weights(parameters.bound, VECTORS)
-        tight = parameters.bound_above(threshold, LevelCounts(counts, 10**6))
+        tight = parameters.bound_above(threshold, LevelCounts(counts, MANY))
         tight = sum_weights(tight, VECTORS)
         assert (usual >= weights).all()
         assert (tight >= weights).all()
@@ -165,8 +166,17 @@ def test_no_bound_is_below_a_weight(threshold):
 def test_with_very_many_fields_the_usual_bound_serves(monkeypatch):
     monkeypatch.setattr(bounds, "_MOST_STATES", 10)
     parameters = dependent(laws(1)[0])
-    counts = LevelCounts(np.ones((4, 5), np.int64), 10)
+    counts = LevelCounts(np.ones((4, 5), np.int64), MANY)
     assert (parameters.bound_above(0.0, counts) == parameters.bound).all()
+
+
+def test_few_pairs_are_searched_with_the_usual_bound():
+    """To make it tighter would take longer, and import scipy.optimize."""
+    parameters = dependent(laws(1)[0])
+    counts = np.full((4, 5), 1000)
+    few, many = (parameters.bound_above(3.0, LevelCounts(counts, n)) for n in (10**6, MANY))
+    assert (few == parameters.bound).all()
+    assert (many != parameters.bound).any()
 
 
 # --- trees ----------------------------------------------------------------------------------------
