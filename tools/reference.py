@@ -43,7 +43,7 @@ TOPICS = {
     "lincoln_petersen coverage cross_table expected",
     "Judge": "draw_sample plan_sample evaluate_sample evaluate read_labels export_labels",
     "With other tools": "read_splink from_splink splink_predictions splink_clusters splink_labels "
-    "from_recordlinkage from_fastlink from_table given_levels",
+    "read_clusters write_clusters from_recordlinkage from_fastlink from_table given_levels",
     "Classical methods": "fit_em fellegi_sunter assign_em",
     "Simulate": "simulate simulate_duplicates write_simulation",
     "Draw": "plots",

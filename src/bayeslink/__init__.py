@@ -67,6 +67,8 @@ _PUBLIC = {
     "from_splink": "exchange.splink_tables",
     "from_table": "exchange.compared_tables",
     "given_levels": "comparing.fields",
+    "read_clusters": "exchange.clusters",
+    "write_clusters": "exchange.clusters",
     "read_splink": "exchange.splink_settings",
     "splink_clusters": "exchange.splink_tables",
     "splink_labels": "exchange.splink_tables",
@@ -120,6 +122,7 @@ if TYPE_CHECKING:
     from bayeslink.data.read_options import ReadOptions
     from bayeslink.engines.compare import compare
     from bayeslink.errors import BayeslinkError, InputError, OutputError, SettingsError
+    from bayeslink.exchange.clusters import read_clusters, write_clusters
     from bayeslink.exchange.compared_tables import from_fastlink, from_recordlinkage, from_table
     from bayeslink.exchange.splink_settings import read_splink
     from bayeslink.exchange.splink_tables import (

@@ -57,7 +57,10 @@ def compare(before: Path, after: Path, as_json: bool) -> None:
 @click.command()
 @click.argument("run", type=FILE)
 @click.option(
-    "--truth", type=FILE, help="CSV or Parquet with id_a and id_b; of a dedupe, id and entity_id."
+    "--truth",
+    type=FILE,
+    help="CSV or Parquet with id_a and id_b; of a dedupe, id and entity_id, or the clusters of "
+    "Splink, dedupe or Zingg.",
 )
 @click.option(
     "--labels",

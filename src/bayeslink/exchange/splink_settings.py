@@ -24,6 +24,12 @@ from bayeslink.comparing.fields import (
 )
 from bayeslink.errors import InputError, SettingsError
 
+LINK_ONLY, DEDUPE_ONLY, LINK_AND_DEDUPE = "link_only", "dedupe_only", "link_and_dedupe"
+_USED_BY = {
+    DEDUPE_ONLY: "for bl.dedupe(a, model.fields)",
+    LINK_AND_DEDUPE: "for bl.link_many(files, model.fields, duplicates=[…]), with the name of each "
+    "file in which people can be more than once",
+}
 STRENGTH = 20.0  # pairs that a prior from a trained model counts for
 _UNSEEN = 1e-6  # u of a level that training has not seen
 _LENGTH = 6  # letters of a name, about: Splink counts edits, bayeslink edits over the length
@@ -37,17 +43,22 @@ class SplinkModel:
     Attributes
     ----------
     fields
-        To give to `link` or `compare`.
+        To give to `link` or `compare`; to `dedupe` or `link_many`, as `link_type` says.
     theta
         The cost of a link that goes with its probability_two_random_records_match; None if it has
-        none. Leave it out to have the cost follow from the number of links.
+        none, or if people may be in a file more than once. Leave it out to have the cost follow
+        from the number of links.
     notes
         What was not taken over, or only nearly so.
+    link_type
+        As in Splink: link_only, for `link`; dedupe_only, for `dedupe`; link_and_dedupe, for
+        `link_many` with every file named in `duplicates`.
     """
 
     fields: tuple[Field, ...]
     theta: float | None
     notes: tuple[str, ...]
+    link_type: str = LINK_ONLY
 
     def __str__(self) -> str:
         shown = [f"{f.name}: {f.kind}, {f.n_levels} levels" for f in self.fields]
@@ -69,8 +80,9 @@ def read_splink(settings: Any, *, strength: float = STRENGTH) -> SplinkModel:
         raise SettingsError(f"strength must be a positive number of pairs, got {strength!r}.")
     data = _loaded(settings)
     notes: list[str] = []
-    if (kind := data.get("link_type", "link_only")) != "link_only":
-        notes.append(f"link_type {kind!r}: bayeslink links two files one-to-one.")
+    kind = _link_type(data)
+    if kind in _USED_BY:
+        notes.append(f"link_type {kind!r}: {_USED_BY[kind]}.")
     if rules := data.get("blocking_rules_to_generate_predictions"):
         notes.append(f"{len(rules)} blocking rules are left out: all pairs are compared.")
     fields = []
@@ -82,7 +94,28 @@ def read_splink(settings: Any, *, strength: float = STRENGTH) -> SplinkModel:
             fields.append(field)
     chance = data.get("probability_two_random_records_match")
     theta = math.log((1 - chance) / chance) if chance and 0 < chance < 1 else None
-    return SplinkModel(tuple(fields), theta, tuple(notes))
+    if theta is not None and kind in _USED_BY:
+        theta = None
+        notes.append(
+            "probability_two_random_records_match is left out: how many records a person has is "
+            "learned (sizes= says what is known of it)."
+        )
+    return SplinkModel(tuple(fields), theta, tuple(notes), kind)
+
+
+def _link_type(data: Mapping[str, Any]) -> str:
+    kind = str(data.get("link_type", LINK_ONLY))
+    if kind != LINK_ONLY and kind not in _USED_BY:
+        raise InputError(
+            f"link_type must be {LINK_ONLY}, {' or '.join(_USED_BY)}, got {kind!r}. Save the model "
+            "with version 4 or 5 of Splink."
+        )
+    return kind
+
+
+def is_of_one_file(settings: Any) -> bool:
+    """Whether these settings are of one file with itself."""
+    return settings is not None and _link_type(_loaded(settings)) == DEDUPE_ONLY
 
 
 def levels_of(settings: Any, name: str) -> tuple[Field | None, list[float] | None]:

@@ -11,9 +11,11 @@ import pyarrow.compute as pc
 
 from bayeslink.engines.listed import ListedPairs
 from bayeslink.errors import InputError, SettingsError
+from bayeslink.exchange.clusters import clusters_of, labels_of, predictions_of, refuse_one_file
 from bayeslink.exchange.compared_tables import as_arrow, from_table
-from bayeslink.exchange.splink_settings import levels_of
+from bayeslink.exchange.splink_settings import is_of_one_file, levels_of
 from bayeslink.pairs.pair_tables import in_kind, with_own_ids
+from bayeslink.runs.dedupe_run import DedupeRun
 
 if TYPE_CHECKING:
     from bayeslink.runs.run import Run
@@ -31,7 +33,8 @@ def from_splink(
     """Splink's predictions as pairs: `bl.link(bl.from_splink(linker.inference.predict()))`.
 
     Only the pairs that Splink's blocking rules brought forward may link; predict without a
-    threshold, so that there are enough pairs that are no matches.
+    threshold, so that there are enough pairs that are no matches. Of two data sets: predictions of
+    one (dedupe_only) are refused, as the people found would hang on the blocking rules.
 
     Parameters
     ----------
@@ -63,6 +66,8 @@ def from_splink(
             "the predictions have no gamma_ columns. They are there unless Splink was told to "
             "leave out comparison vectors; predict again."
         )
+    named = all(f"source_dataset_{side}" in table.column_names for side in _SIDES)
+    refuse_one_file(table, named, is_of_one_file(settings))
     table, used = _a_on_the_left(table, names)
     columns = [name.removeprefix("gamma_") for name in gammas]
     table = table.select([*needed, *gammas]).rename_columns([*needed, *columns])
@@ -111,12 +116,16 @@ def _a_on_the_left(
 # --- written ------------------------------------------------------------------------------------
 
 
-def splink_predictions(run: Run, names: Sequence[str] | None = None) -> Any:
+def splink_predictions(run: Run | DedupeRun, names: Sequence[str] | None = None) -> Any:
     """The candidate pairs of a run as Splink's predictions, to register with a linker.
 
     `match_probability` is the posterior link probability, under which a record has one link at
-    most; `names` are the data sets' names in Splink, as `dataset_display_name` says.
+    most; of `dedupe` and `link_many`, the probability that both are one person. `names` are the
+    data sets' names in Splink, as `dataset_display_name` says; of one file there are none, as in
+    predictions of dedupe_only.
     """
+    if isinstance(run, DedupeRun):
+        return in_kind(predictions_of(run, names), run.kind)
     table, (a, b) = run.candidates(), _names(run, names)
     if "link_probability" not in table.column_names:
         raise SettingsError("a point estimate has no probabilities. Link without point=True.")
@@ -140,8 +149,14 @@ def splink_predictions(run: Run, names: Sequence[str] | None = None) -> Any:
     return in_kind(pa.table(columns), run.pairs.kind)
 
 
-def splink_clusters(run: Run, names: Sequence[str] | None = None) -> Any:
-    """Every record with the id of its cluster, as Splink's clustering has it: a link is a pair."""
+def splink_clusters(run: Run | DedupeRun, names: Sequence[str] | None = None) -> Any:
+    """Every record with the id of its cluster, as Splink's clustering has it.
+
+    Of a linkage a link is a cluster of two; of `dedupe` and `link_many` cluster_id is the
+    entity_id.
+    """
+    if isinstance(run, DedupeRun):
+        return in_kind(clusters_of(run, names), run.kind)
     used, pairs = _names(run, names), run.pairs
     rows = [np.arange(n, dtype=np.int32) for n in (pairs.n_a, pairs.n_b)]
     ids = [pairs.ids(side, row).to_pylist() for side, row in enumerate(rows)]
@@ -162,8 +177,13 @@ def splink_clusters(run: Run, names: Sequence[str] | None = None) -> Any:
     return in_kind(table, pairs.kind)
 
 
-def splink_labels(run: Run, names: Sequence[str] | None = None) -> Any:
-    """The links of a run as labels that Splink takes: a clerical_match_score of 1."""
+def splink_labels(run: Run | DedupeRun, names: Sequence[str] | None = None) -> Any:
+    """The links of a run as labels that Splink takes: a clerical_match_score of 1.
+
+    Of `dedupe` and `link_many`, all pairs within its clusters.
+    """
+    if isinstance(run, DedupeRun):
+        return in_kind(labels_of(run, names), run.kind)
     links = run.table.filter(pc.equal(run.table["decision"], "link"))
     ids, (a, b), n = with_own_ids(links, run.pairs.id_types), _names(run, names), len(links)
     columns = {

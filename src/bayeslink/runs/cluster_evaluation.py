@@ -18,11 +18,19 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bayeslink.data.id_pairs import id_text
-from bayeslink.data.records import read_records, repeats
+from bayeslink.data.records import repeats
 from bayeslink.errors import InputError
 from bayeslink.notebook_html import html_table
+from bayeslink.runs.cluster_files import (
+    ENTITY,
+    FILE,
+    ID,
+    file_table,
+    in_own_columns,
+    says_who,
+    with_table,
+)
 
-COLUMNS = ("id", "entity_id")
 Ints = NDArray[np.int64]
 
 
@@ -104,7 +112,8 @@ def evaluate_clusters(clusters: Any, truth: Any) -> ClusterEvaluation:
     clusters, truth
         Which entity each record is of: a pandas, polars or Arrow table with columns `id` and
         `entity_id`, the path of a file with these, or a run with `clusters`. Every id of the truth
-        must be in the clusters. Of several files, with a column `file`, too.
+        must be in the clusters. Of several files, with a column `file`, too. Tables that Splink,
+        dedupe and Zingg write are taken as they are, as `read_clusters` has it.
     """
     found = _entities_of(clusters, "clusters")
     several = len(found) > 0 and pc.all(pc.match_substring(found["id"], ":")).as_py()
@@ -165,36 +174,16 @@ def holds_clusters(source: Any) -> bool:
     if isinstance(source, str | os.PathLike):
         if (Path(source) / "clusters.parquet").is_file():
             return True
-        return Path(source).is_file() and "entity_id" in _read_file(Path(source)).column_names
-    if hasattr(source, "clusters"):
-        return True
-    columns = getattr(source, "column_names", getattr(source, "columns", ()))
-    return "entity_id" in [name for name in columns if isinstance(name, str)]
+        return Path(source).is_file() and says_who(file_table(Path(source)))
+    return hasattr(source, "clusters") or says_who(source)
 
 
 def _entities_of(source: Any, role: str, by_file: bool = True) -> pa.Table:
     """Ids and entities as two columns of text, each id once; of several files, as "file:id"."""
-    if hasattr(source, "clusters"):
-        source = source.clusters
-    if isinstance(source, str | os.PathLike):
-        inside = Path(source) / "clusters.parquet"
-        source = _read_file(inside if inside.is_file() else Path(source))
-    if not hasattr(source, "__arrow_c_stream__"):
-        raise InputError(
-            f"{role} must be a table with the columns id and entity_id, or the path of one, got "
-            f"{type(source).__name__}. Pairs of ids are for links."
-        )
-    table = pa.table(source)
-    absent = [name for name in COLUMNS if table.column_names.count(name) != 1]
-    if absent:
-        raise InputError(
-            f"{role} must have one column {' and one '.join(absent)}. It has "
-            f"{', '.join(map(str, table.column_names)) or 'none at all'}; rename the columns with "
-            "the ids of records and of entities to id and entity_id."
-        )
-    if table.column_names.count("file") == 1 and by_file:
+    table = in_own_columns(with_table(source, role), role, one_file=role == "clusters")
+    if FILE in table.column_names and by_file:
         table = _called_by_file(table, role)
-    named = pa.table({name: id_text(table[name], f"{role}.{name}") for name in COLUMNS})
+    named = pa.table({name: id_text(table[name], f"{role}.{name}") for name in (ID, ENTITY)})
     again, _ = repeats(named["id"].combine_chunks())
     if again:
         raise InputError(f"{again:,} records are in {role} more than once. Give each record once.")
@@ -203,13 +192,9 @@ def _entities_of(source: Any, role: str, by_file: bool = True) -> pa.Table:
 
 def _called_by_file(table: pa.Table, role: str) -> pa.Table:
     """Ids as "file:id", from the columns of both."""
-    parts = [id_text(table[name], f"{role}.{name}").combine_chunks() for name in ("file", "id")]
+    parts = [id_text(table[name], f"{role}.{name}").combine_chunks() for name in (FILE, ID)]
     called = pc.binary_join_element_wise(*parts, pa.scalar(":", parts[0].type))
-    return pa.table({"id": called, "entity_id": table["entity_id"]})
-
-
-def _read_file(path: Path) -> pa.Table:
-    return pa.table(read_records(path, id=None, columns=None, side="(clusters)").columns)
+    return pa.table({ID: called, ENTITY: table[ENTITY]})
 
 
 def _numbered(column: pa.ChunkedArray) -> Ints:

@@ -16,6 +16,7 @@ from bayeslink.runs.cluster_evaluation import (
     evaluate_clusters,
     holds_clusters,
 )
+from bayeslink.runs.cluster_files import as_frame
 from bayeslink.runs.pair_files import pairs_of
 
 
@@ -94,8 +95,9 @@ def evaluate(
         a file with these, rows of two, a `Run` or a run directory. Ids are compared as text, a
         pair given twice counts once. If `links` has a column `decision`, only its rows that say
         "link" count. `candidates` are the pairs left after (post-hoc) blocking.
-        Or clusters and the true ones, as tables or files with columns `id` and `entity_id`: every
-        id of the truth must be in the clusters.
+        Or clusters and the true ones, as tables or files with columns `id` and `entity_id`, or as
+        Splink, dedupe and Zingg write them (`read_clusters`): every id of the truth must be in the
+        clusters.
     n_pairs
         Pairs in scope before blocking, n_A × n_B if there is no blocking key.
 
@@ -106,6 +108,7 @@ def evaluate(
     ClusterEvaluation
         Of clusters: the same by pairs, B-cubed, clusters that are exactly right, their number.
     """
+    links = as_frame(links)
     if holds_clusters(links) and candidates is None and n_pairs is None:
         return evaluate_clusters(links, truth)
     return evaluate_links(links, truth, candidates=candidates, n_pairs=n_pairs)
