@@ -1,4 +1,4 @@
-"""The moves of `kernels.forest` in plain Python; weights are of the whole forest, by definition."""
+"""The moves of `forest_moves` in plain Python; weights are of the whole forest, by definition."""
 
 import math
 

@@ -13,12 +13,10 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from bayeslink.pairs.base import HeldHere
+from bayeslink.pairs.base import Over
 from bayeslink.pairs.source import (
-    Description,
     Files,
     Floats,
     Ints,
@@ -43,35 +41,15 @@ def of_files(pairs: OneFile, files: Files) -> PairSource:
     return ManyFiles(pairs, files)
 
 
-class ManyFiles(HeldHere):
+class ManyFiles(Over):
     """A PairSource over that of one file, without the pairs within its clean files."""
 
     def __init__(self, inner: OneFile, files: Files) -> None:
-        self.inner, self.files = inner, files
-        self.fields = inner.fields
-        self.one_file = True
-        self.workers, self.memory = inner.workers, inner.memory
-        self.closed, self.remote = inner.closed, inner.remote
-        self.tie_keys, self.kind, self.id_types = inner.tie_keys, inner.kind, inner.id_types
+        super().__init__(inner)
+        self.files = files
         self._inside: PairSource | None = inner.within(files.apart) if files.clean else None
         left_out = self._inside.n_pairs if self._inside is not None else 0
         self.scope = replace(inner.scope, left_out=left_out)
-
-    @cached_property
-    def copies(self) -> tuple[Ints, Ints] | None:
-        return self.inner.copies
-
-    @property
-    def n_a(self) -> int:
-        return self.inner.n_a
-
-    @property
-    def n_b(self) -> int:
-        return self.inner.n_b
-
-    @property
-    def n_pairs(self) -> int:
-        return self.scope.n_pairs
 
     # --- what statistics ask for -----------------------------------------------------------------
 
@@ -128,9 +106,6 @@ class ManyFiles(HeldHere):
     def levels_of(self, a: Rows, b: Rows) -> NDArray[np.uint8]:
         return self.inner.levels_of(a, b)
 
-    def join_sizes(self) -> Ints:
-        return self.inner.join_sizes()
-
     def draw_pairs(self, field: int, level: int, uniforms: Floats) -> tuple[Rows, Rows]:
         a, b = self.inner.draw_pairs(field, level, uniforms)
         out = (a < 0) | self.files.left_out(np.maximum(a, 0), np.maximum(b, 0))
@@ -143,17 +118,6 @@ class ManyFiles(HeldHere):
 
     def together(self, rows: tuple[Ints, Ints]) -> None:
         return None
-
-    # --- what is said of them --------------------------------------------------------------------
-
-    def ids(self, side: int, rows: Rows) -> pa.Array:
-        return self.inner.ids(side, rows)
-
-    def cells(self, side: int, rows: Sequence[int]) -> list[dict[str, str | None]]:
-        return self.inner.cells(side, rows)
-
-    def describe(self) -> Description:
-        return self.inner.describe()
 
 
 def _by_field(counts: LevelCounts) -> Ints:

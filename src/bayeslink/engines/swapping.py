@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from bayeslink.comparing.fields import Field
@@ -23,7 +22,7 @@ from bayeslink.distinct import distinct
 from bayeslink.engines.local import LocalPairs
 from bayeslink.engines.swaps import Part, Rows, Swaps
 from bayeslink.engines.tie_keys import ranked
-from bayeslink.pairs.base import HeldHere
+from bayeslink.pairs.base import Over
 from bayeslink.pairs.source import (
     Description,
     Floats,
@@ -32,7 +31,6 @@ from bayeslink.pairs.source import (
     Pairs,
     PairSource,
     Patterns,
-    Scope,
     sum_weights,
 )
 from bayeslink.pairs.vectors import distinct_vectors
@@ -86,11 +84,12 @@ def with_swapped_names(pairs: LocalPairs) -> PairSource:
     return found if found.n_exceptions else pairs
 
 
-class SwappedNames(HeldHere):
+class SwappedNames(Over):
     """A PairSource over another one, with exceptions to its comparison vectors."""
 
     def __init__(self, inner: PairSource, swaps: Swaps) -> None:
-        self.inner, self._swaps = inner, swaps
+        super().__init__(inner)
+        self._swaps = swaps
         self._first, self._second = swaps.first, swaps.second
         field, other = inner.fields[self._first], inner.fields[self._second]
         self._level = field.n_levels - len(field.bands)  # of half swaps; then swaps, agreement
@@ -98,12 +97,6 @@ class SwappedNames(HeldHere):
             _with_levels(f, self._level, other.name) if j == self._first else f
             for j, f in enumerate(inner.fields)
         )
-        self.scope: Scope = inner.scope
-        self.workers, self.memory = inner.workers, inner.memory
-        self.closed, self.remote, self.files = inner.closed, inner.remote, None
-        self.one_file = inner.one_file
-        self.tie_keys = inner.tie_keys
-        self.kind, self.id_types = inner.kind, inner.id_types
         counts = inner.level_counts().counts
         self._log_share = np.log(np.maximum(counts, 0.5) / max(1, inner.n_pairs))
         self._most_common = np.inf  # of exceptions that are listed
@@ -156,22 +149,6 @@ class SwappedNames(HeldHere):
     @property
     def n_exceptions(self) -> int:
         return int(self._vectors.counts.sum())
-
-    @property
-    def copies(self) -> tuple[Ints, Ints] | None:
-        return self.inner.copies
-
-    @property
-    def n_a(self) -> int:
-        return self.inner.n_a
-
-    @property
-    def n_b(self) -> int:
-        return self.inner.n_b
-
-    @property
-    def n_pairs(self) -> int:
-        return self.inner.n_pairs
 
     # --- levels ----------------------------------------------------------------------------------
 
@@ -285,19 +262,10 @@ class SwappedNames(HeldHere):
             a, b = np.where(out, -1, a), np.where(out, -1, b)
         return a, b
 
-    def together(self, rows: tuple[Ints, Ints]) -> PairSource | None:
-        return self.inner.together(rows)
-
     def find(self, ids: Any) -> Pairs:
         return self._settled(self.inner.find(ids))
 
     # --- what is said of them --------------------------------------------------------------------
-
-    def ids(self, side: int, rows: Rows) -> pa.Array:
-        return self.inner.ids(side, rows)
-
-    def cells(self, side: int, rows: Sequence[int]) -> list[dict[str, str | None]]:
-        return self.inner.cells(side, rows)
 
     def describe(self) -> Description:
         found = self.inner.describe()

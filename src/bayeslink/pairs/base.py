@@ -1,10 +1,19 @@
-"""What every source of pairs shares: how it is shown, and that it cannot be pickled."""
+"""What sources of pairs share: how they are shown, and what one over another takes from it."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bayeslink.notebook_html import html_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from bayeslink.pairs.source import Description, Ints, PairSource, Scope
 
 
 class Held:
@@ -41,3 +50,47 @@ class HeldHere(Held):
             "pairs cannot be copied or pickled, nor what rests on them: they hold files of this "
             "process. Save the run with run.save(…) and open it with bl.open_run(…)."
         )
+
+
+class Over(HeldHere):
+    """A source over another one: what it does not say itself is the other's."""
+
+    def __init__(self, inner: PairSource) -> None:
+        self.inner = inner
+        self.fields = inner.fields
+        self.scope: Scope = inner.scope
+        self.one_file, self.files = inner.one_file, inner.files
+        self.workers, self.memory = inner.workers, inner.memory
+        self.closed, self.remote = inner.closed, inner.remote
+        self.tie_keys, self.kind, self.id_types = inner.tie_keys, inner.kind, inner.id_types
+
+    @property
+    def copies(self) -> tuple[Ints, Ints] | None:
+        return self.inner.copies
+
+    @property
+    def n_a(self) -> int:
+        return self.inner.n_a
+
+    @property
+    def n_b(self) -> int:
+        return self.inner.n_b
+
+    @property
+    def n_pairs(self) -> int:
+        return self.scope.n_pairs
+
+    def join_sizes(self) -> Ints:
+        return self.inner.join_sizes()
+
+    def together(self, rows: tuple[Ints, Ints]) -> PairSource | None:
+        return self.inner.together(rows)
+
+    def ids(self, side: int, rows: NDArray[np.int32]) -> pa.Array:
+        return self.inner.ids(side, rows)
+
+    def cells(self, side: int, rows: Sequence[int]) -> list[dict[str, str | None]]:
+        return self.inner.cells(side, rows)
+
+    def describe(self) -> Description:
+        return self.inner.describe()

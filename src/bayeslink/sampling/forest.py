@@ -19,7 +19,9 @@ from scipy.special import gammaln
 from bayeslink.checkpoints import Arrays, Checkpoints
 from bayeslink.kernels import compile_modules
 from bayeslink.kernels.births import BARRED, Far
-from bayeslink.kernels.forest import Candidates, Forest, Output, Prior, Space, run_forest
+from bayeslink.kernels.forest import run_forest
+from bayeslink.kernels.forest_records import Output
+from bayeslink.kernels.trees import Candidates, Forest, Prior, Space
 from bayeslink.linkage.forest import ForestFit, known_groups, log_rho_grid
 from bayeslink.linkage.partitions import PartitionPrior, sets_of
 from bayeslink.model.kernel_input import describe_vectors, kernel_model, start_parameters
