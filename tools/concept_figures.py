@@ -176,7 +176,92 @@ def interval(run: Any, n_true: int) -> None:
     save(figure, "interval")
 
 
+def forms() -> None:
+    """A person in three records: an original, a copy, and a copy of the copy."""
+    made = bl.simulate_duplicates(300, seed=5, sizes=(0.4, 0.3, 0.3), married=0.3, moved=0.3)
+    run = bl.dedupe(made.a, ["gname", "fname", "dob", "postcode", "street", "sex"])
+    weight = {
+        frozenset((row["id_a"], row["id_b"])): row["match_weight"]
+        for row in run.pair_probabilities().to_pylist()
+    }
+    people: dict[str, list[str]] = {}
+    for row in run.clusters.to_pylist():
+        people.setdefault(row["entity_id"], []).append(row["id"])
+    chains = []
+    for ids in people.values():
+        if len(ids) == 3 and all(frozenset({*ids} - {k}) in weight for k in ids):
+            middle = min(ids, key=lambda k: weight[frozenset({*ids} - {k})])
+            ends = sorted({*ids} - {middle})
+            own = [weight[frozenset((end, middle))] for end in ends]
+            chains.append((weight[frozenset(ends)] - min(own), ends[0], middle, ends[1]))
+    _, *ids = min(chains)
+    cells = {row["id"]: row for row in made.a.to_pylist()}
+    figure, axes = plt.subplots(figsize=(6.4, 2.7))
+    names = ("gname", "fname", "dob", "postcode", "street")
+    for k, (id_, title) in enumerate(
+        zip(ids, ("original", "copy", "copy of the copy"), strict=True)
+    ):
+        axes.add_patch(plt.Rectangle((3 * k, 0), 2, 2.1, fill=False, ec=BLUE, lw=1.5))
+        axes.text(3 * k + 1, 2.25, title, ha="center", color=BLUE)
+        for line, name in enumerate(names):
+            value = cells[id_][name] or "–"
+            copied = k == 0 or value == (cells[ids[k - 1]][name] or "–")
+            color = "black" if copied else ORANGE
+            axes.text(3 * k + 0.1, 1.8 - 0.38 * line, value, color=color, va="center", fontsize=9)
+    arrow = {"arrowstyle": "->", "color": BLUE, "lw": 1.5}
+    for k in (0, 1):
+        axes.annotate("", (3 * k + 2.95, 1.05), (3 * k + 2.05, 1.05), arrowprops=arrow)
+        bits = weight[frozenset(ids[k : k + 2])]
+        axes.text(3 * k + 2.5, 1.2, f"{bits:+.0f} bits", ha="center", color=BLUE, fontsize=9)
+    bow = {"arrowstyle": "-", "color": GREY, "ls": "--", "connectionstyle": "arc3,rad=0.12"}
+    axes.annotate("", (7, -0.05), (1, -0.05), arrowprops=bow)
+    bits = weight[frozenset((ids[0], ids[2]))]
+    said = f"{bits:+.0f} bit{'s' * (abs(round(bits)) != 1)} between the ends".replace("-", "−")
+    axes.text(4, -0.95, said, ha="center", color=GREY)
+    axes.set(xlim=(-0.1, 8.1), ylim=(-1.1, 2.5))
+    axes.axis("off")
+    save(figure, "forms")
+
+
+def in_files() -> None:
+    """Some people of the tutorial's three lists, each a line through its records."""
+    folder = FOLDER.parent / "files"
+    lists = ("residents", "patients", "readers")
+    run = bl.link_many(
+        {name: folder / f"{name}.csv" for name in lists}, duplicates="patients", missing="unknown"
+    )
+    people: dict[str, list[tuple[str, str]]] = {}
+    for row in run.clusters.to_pylist():
+        if row["membership_probability"] > 0.95:
+            people.setdefault(row["entity_id"], []).append((row["file"], row["id"]))
+    wanted = [(1, 1, 1), (1, 2, 1), (0, 2, 1), (1, 1, 0), (0, 0, 1)]
+    words = ("in all three", "in all three, twice a patient", "twice a patient, and a reader",
+             "a resident and a patient", "a reader alone")  # fmt: skip
+    figure, axes = plt.subplots(figsize=(6.4, 2.8))
+    for y, (numbers, said) in enumerate(zip(wanted, words, strict=True)):
+        records = next(
+            found
+            for found in people.values()
+            if tuple(sum(file == name for file, _ in found) for name in lists) == numbers
+        )
+        at: list[tuple[float, str]] = []
+        for k, name in enumerate(lists):
+            own = [id_ for file, id_ in records if file == name]
+            at += [(k + 0.36 * (n - (len(own) - 1) / 2), id_) for n, id_ in enumerate(own)]
+        axes.plot([x for x, _ in at], [-y] * len(at), "o-", color=BLUE, lw=2, ms=7)
+        for x, id_ in at:
+            axes.text(x, -y + 0.2, id_, ha="center", fontsize=8, color=GREY)
+        axes.text(2.4, -y, said, va="center")
+    for x, name in enumerate(lists):
+        axes.text(x, 0.75, name, ha="center", fontweight="bold")
+    axes.set(xlim=(-0.4, 4.4), ylim=(-4.4, 1.1))
+    axes.axis("off")
+    save(figure, "files")
+
+
 def main() -> None:
+    forms()
+    in_files()
     files = bl.simulate(300, errors=3, seed=1)
     fields = [
         bl.levenshtein("gname"),
