@@ -41,6 +41,7 @@ SHAPES = (POINTERS, STAR, TREE)
 _MAX_ITERATIONS = 60
 _ROUNDS = 5  # in which the tree is learned, at most
 _APART = 0.05  # of what it was learned from: if more comes apart, it is learned anew
+_SAME = 0.001  # of the records, in whose clusters one mode may differ from itself
 _SHARES = (0.01, 0.1, 0.4)  # of the records that are copies, to start from
 _MOST_AT_START = 20_000_000  # pairs above θ expected, beyond which a start is left out
 _SLACK = 6.0  # candidates of the sampler: this far below θ,
@@ -156,11 +157,13 @@ def fit_forest(
     modes = _climb_all(problem, _starts(problem), [])
     if structure == DEPENDENT:
         problem, modes = _learn_structure(problem, modes)
-    best = None
-    while best is not (best := modes[0]):
+    best, again = modes[0], True
+    while again:
         progress(f"fitting the forest: {best.n_entities:,} people")
         near = [(best.parameters, best.theta + step) for step in (-2.0, -1.0, 1.0, 2.0)]
         modes = _climb_all(problem, _bearable(problem, near), modes)
+        again = _apart(best, modes[0])
+        best = modes[0]
     of_best = {name: getattr(modes[0], name) for name in ForestMode.__slots__}
     return ForestFit(
         **of_best, pairs=pairs, shape=shape, sizes=problem.sizes, prior=problem.prior,
@@ -428,8 +431,7 @@ def _climb_all(
     """Distinct modes, best first: those there are and those climbed to from the starts."""
     for parameters, theta in starts:
         mode = _climb(problem, parameters, theta)
-        cluster = roots(mode.parent)
-        same = [np.array_equal(roots(x.parent), cluster) for x in modes]
+        same = [not _apart(x, mode) for x in modes]
         if not any(same) or mode.objective > modes[same.index(True)].objective + 1e-9:
             modes = [x for x, as_found in zip(modes, same, strict=True) if not as_found] + [mode]
     return sorted(modes, key=lambda mode: -mode.objective)
@@ -463,6 +465,19 @@ def _learn_structure(
         if len(certain) <= len(learned_from) and apart <= _APART * len(learned_from):
             break
     return problem, modes
+
+
+def _apart(one: ForestMode, other: ForestMode) -> bool:
+    """Whether two modes are more than one, and not the same but for a few records."""
+    return bool(np.mean(_least(one.parent) != _least(other.parent)) > _SAME)
+
+
+def _least(parent: NDArray[np.int32]) -> Ints:
+    """The first row of each row's cluster, whichever of its records is the original."""
+    root, row = roots(parent), np.arange(len(parent))
+    first = np.full(len(parent), len(parent))
+    np.minimum.at(first, root, row)
+    return first[root]
 
 
 def _climb_with(
