@@ -41,6 +41,7 @@ SHAPES = (POINTERS, STAR, TREE)
 _MAX_ITERATIONS = 60
 _ROUNDS = 5  # in which the tree is learned, at most
 _APART = 0.05  # of what it was learned from: if more comes apart, it is learned anew
+_SETTLED = 1e-4  # of the records: as many may still change their cluster when a climb ends
 _SAME = 0.001  # of the records, in whose clusters one mode may differ from itself
 _SHARES = (0.01, 0.1, 0.4)  # of the records that are copies, to start from
 _MOST_AT_START = 20_000_000  # pairs above θ expected, beyond which a start is left out
@@ -249,19 +250,22 @@ def _learned_rho(problem: _Problem, parent: NDArray[np.int32]) -> float:
 
 
 def _climb(problem: _Problem, parameters: Parameters, theta: float) -> ForestMode:
-    """Alternate until the forest no longer changes; the best forest on the way."""
+    """Alternate until the people hardly change; the best forest on the way."""
     rho = 0.0 if problem.shape == STAR else 1.0 if problem.shape == TREE else 0.03
     best: ForestMode | None = None
     seen: set[bytes] = set()
+    before = np.arange(problem.pairs.n_a)
     for _ in range(_MAX_ITERATIONS):
         parent, linked, gap = _best_forest(problem, parameters, theta, rho)
         while not problem.prior.allows(numbered(parent)):  # larger than a person can be
             theta += 1.0
             parent, linked, gap = _best_forest(problem, parameters, theta, rho)
-        settled = parent.tobytes() in seen
+        settled, cluster = parent.tobytes() in seen, _least(parent)
+        settled |= float(np.mean(cluster != before)) <= _SETTLED
         if settled and best is not None:
             return replace(best, converged=True)
         seen.add(parent.tobytes())
+        before = cluster
         parameters = problem.mode_of(linked, parent)
         rho = _learned_rho(problem, parent)
         theta = edge_cost(problem.pairs.n_pairs, len(linked))
