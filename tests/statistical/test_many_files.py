@@ -16,7 +16,7 @@ needs_files = pytest.mark.skipif(
 @pytest.mark.parametrize(
     ("folder", "twice", "f1", "people", "of_sets"),
     [
-        ("multilink_dup", True, 0.97, (494, 503), 7),
+        ("multilink_dup", True, 0.97, (492, 504), 7),
         ("multilink_no_dup", False, 0.985, (493, 499), 6),
     ],
 )
