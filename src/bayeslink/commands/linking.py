@@ -415,7 +415,7 @@ def refuse_people(earlier: Path) -> None:
 
 def _changes(labels: str | None, config: Path | None, run: Run) -> Changes | None:
     """What changed against the run that was reviewed, or whose settings are repeated."""
-    from bayeslink.runs.changes import changes
+    from bayeslink.runs.changes import link_changes
     from bayeslink.runs.run_directory import is_run
 
     if labels is None:
@@ -423,7 +423,7 @@ def _changes(labels: str | None, config: Path | None, run: Run) -> Changes | Non
     earlier = (Path(labels), Path(labels).parent, *([config.parent] if config else []))
     for folder in filter(is_run, earlier):
         with suppress(InputError):  # such as one of an earlier version: no reason to lose the run
-            return changes(folder, run)
+            return link_changes(folder, run)
     return None
 
 

@@ -35,16 +35,17 @@ if TYPE_CHECKING:
 def compare(before: Path, after: Path, as_json: bool) -> None:
     """Say what changed between the runs OUT1 and OUT2.
 
-    That is: links added and dropped, errors to expect, and people in both files.
+    That is: links added and dropped, errors to expect, and people in both files; of people in one
+    file or several, clusters that are the same, and pairs added and dropped.
     """
     for place in (before, after):
         require_run(place)
     with showing_progress() as progress:
         from bayeslink.runs.changes import changes, same_inputs
-        from bayeslink.runs.opening import open_linkage
+        from bayeslink.runs.opening import open_run
 
-        progress("comparing the links")
-        runs = open_linkage(before), open_linkage(after)
+        progress("comparing the runs")
+        runs = open_run(before), open_run(after)
         changed, same = changes(*runs), same_inputs(*runs)
     if not same:
         complain("bayeslink: the runs are of different files, or of files that changed in between.")

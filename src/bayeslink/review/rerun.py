@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bayeslink.errors import BayeslinkError
-from bayeslink.runs.changes import changes
+from bayeslink.runs.changes import link_changes
 from bayeslink.runs.opening import saved_in
 from bayeslink.runs.run import Run
 
@@ -52,7 +52,7 @@ class Rerun:
             output = self._output()
             run = link_with(settings, *self._run.sources or (None, None), progress=progress)
             run.save(output)
-            found = f"{changes(self._run, run)}\nThe new run is in {output}."
+            found = f"{link_changes(self._run, run)}\nThe new run is in {output}."
             self._status, self._words = "done", found
         except BayeslinkError as error:
             self._status, self._words = "failed", str(error)

@@ -8,7 +8,11 @@ from typing import Any
 
 from bayeslink.data.id_pairs import SIDES, id_pairs
 from bayeslink.judging.judgements import Pair
-from bayeslink.runs.opening import as_run
+from bayeslink.runs.cluster_changes import ClusterChanges, cluster_changes
+from bayeslink.runs.cluster_evaluation import holds_clusters
+from bayeslink.runs.cluster_files import as_frame
+from bayeslink.runs.dedupe_run import DedupeRun
+from bayeslink.runs.opening import as_run, open_run
 from bayeslink.runs.run import Run
 
 Interval = tuple[int, int]
@@ -45,8 +49,33 @@ class Changes:
         )
 
 
-def changes(before: Run | str | Path, after: Run | str | Path) -> Changes:
-    """Compare two runs of the same files, each as a `Run` or a run directory."""
+def changes(before: Any, after: Any) -> Changes | ClusterChanges:
+    """Compare two runs of the same files, each as a run or its directory.
+
+    Clusters are compared with clusters: those of `dedupe` or `link_many`, or of another tool, as
+    `read_clusters` reads them.
+
+    Returns
+    -------
+    Changes
+        Of linkages: links added, dropped and kept, errors to expect, people in both files.
+    ClusterChanges
+        Of clusters: people before and after, those that are the same, pairs added and dropped.
+    """
+    before, after = as_frame(before), as_frame(after)
+    if holds_clusters(before) or holds_clusters(after):
+        return cluster_changes(*(_opened(source) for source in (before, after)))
+    return link_changes(before, after)
+
+
+def _opened(source: Any) -> Any:
+    """A run directory as its run, which has an interval; all else as it is."""
+    inside = isinstance(source, str | Path) and (Path(source) / "run.json").is_file()
+    return open_run(source) if inside else source
+
+
+def link_changes(before: Run | str | Path, after: Run | str | Path) -> Changes:
+    """Compare two linkages, as `changes` does."""
     (links, summary), (new_links, new_summary) = map(_results, map(as_run, (before, after)))
     name = "expected_false_links"
     return Changes(
@@ -58,7 +87,7 @@ def changes(before: Run | str | Path, after: Run | str | Path) -> Changes:
     )
 
 
-def same_inputs(before: Run, after: Run) -> bool:
+def same_inputs(before: Run | DedupeRun, after: Run | DedupeRun) -> bool:
     """Whether both runs are of the same files; of tables, whose content is not kept, of as many."""
     files = (
         [(given["sha256"], given["records"]) for given in run.provenance()["inputs"]]

@@ -115,17 +115,17 @@ def evaluate_clusters(clusters: Any, truth: Any) -> ClusterEvaluation:
         must be in the clusters. Of several files, with a column `file`, too. Tables that Splink,
         dedupe and Zingg write are taken as they are, as `read_clusters` has it.
     """
-    found = _entities_of(clusters, "clusters")
+    found = entities_of(clusters, "clusters")
     several = len(found) > 0 and pc.all(pc.match_substring(found["id"], ":")).as_py()
-    true = _entities_of(truth, "truth", by_file=several)
+    true = entities_of(truth, "truth", by_file=several)
     at = pc.index_in(true["id"], found["id"].combine_chunks()).combine_chunks()
     if at.null_count:
         raise InputError(
             f"{at.null_count:,} ids of the truth are not in the clusters. Ids are compared as "
             "text. Give the clusters of all records, those of one record among them."
         )
-    cluster = _numbered(found["entity_id"].take(at))
-    entity = _numbered(true["entity_id"])
+    cluster = numbered(found["entity_id"].take(at))
+    entity = numbered(true["entity_id"])
     result = _compared(cluster, entity, len(found) - len(true))
     if (people := getattr(clusters, "entities", None)) is not None:
         result = replace(result, people_interval=people.interval())
@@ -137,7 +137,7 @@ def _compared(cluster: Ints, entity: Ints, n_left_out: int) -> ClusterEvaluation
     n, sizes, true_sizes = len(cluster), np.bincount(cluster), np.bincount(entity)
     both, shared = np.unique(cluster * (len(true_sizes) + 1) + entity, return_counts=True)
     of_cluster, of_entity = np.divmod(both, len(true_sizes) + 1)
-    pairs, found, true = (_n_pairs(counts) for counts in (shared, sizes, true_sizes))
+    pairs, found, true = (n_pairs(counts) for counts in (shared, sizes, true_sizes))
     by_cluster = float((shared**2 / sizes[of_cluster]).sum()) if n else 0.0
     by_entity = float((shared**2 / true_sizes[of_entity]).sum()) if n else 0.0
     exact = int(((shared == sizes[of_cluster]) & (shared == true_sizes[of_entity])).sum())
@@ -158,7 +158,8 @@ def _compared(cluster: Ints, entity: Ints, n_left_out: int) -> ClusterEvaluation
     )
 
 
-def _n_pairs(sizes: Ints) -> int:
+def n_pairs(sizes: Ints) -> int:
+    """Pairs within groups of these sizes."""
     return int(sizes @ (sizes - 1)) // 2
 
 
@@ -178,9 +179,9 @@ def holds_clusters(source: Any) -> bool:
     return hasattr(source, "clusters") or says_who(source)
 
 
-def _entities_of(source: Any, role: str, by_file: bool = True) -> pa.Table:
+def entities_of(source: Any, role: str, by_file: bool = True) -> pa.Table:
     """Ids and entities as two columns of text, each id once; of several files, as "file:id"."""
-    table = in_own_columns(with_table(source, role), role, one_file=role == "clusters")
+    table = in_own_columns(with_table(source, role), role, one_file=role != "truth")
     if FILE in table.column_names and by_file:
         table = _called_by_file(table, role)
     named = pa.table({name: id_text(table[name], f"{role}.{name}") for name in (ID, ENTITY)})
@@ -197,6 +198,7 @@ def _called_by_file(table: pa.Table, role: str) -> pa.Table:
     return pa.table({ID: called, ENTITY: table[ENTITY]})
 
 
-def _numbered(column: pa.ChunkedArray) -> Ints:
+def numbered(column: pa.ChunkedArray) -> Ints:
+    """A number for each distinct value."""
     codes = column.combine_chunks().dictionary_encode().indices
     return np.asarray(codes.to_numpy(zero_copy_only=False), np.int64)
