@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Options of `link` that one file with duplicates does not have.
 NOT_HERE = (
-    "b", "prior", "theta", "overlap", "point", "labels", "model", "strength", "w0", "wrong_fields",
+    "b", "prior", "theta", "overlap", "point", "model", "strength", "w0", "wrong_fields",
 )  # fmt: skip
 SHAPES = ("pointers", "star", "tree")
 KEEP = REPRESENTATIVE, LONGEST, MOST_FREQUENT = "representative", "longest", "most_frequent"

@@ -1,4 +1,4 @@
-"""`review`: doubtful pairs judged on a page."""
+"""`review`: doubtful pairs and people judged on a page."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from bayeslink.commands.early_checks import require_run
+from bayeslink.commands.linking import people_command
 from bayeslink.commands.options import FILE, quiet, side_a, side_b, verbose
 from bayeslink.commands.output import answer, print_json, showing_progress, tell
 from bayeslink.errors import SettingsError
@@ -62,11 +63,13 @@ def review(
     b: str | None,
     as_json: bool,
 ) -> None:
-    """Judge the doubtful pairs of the run directory RUN on a page in the browser.
+    """Judge what is in doubt in the run directory RUN on a page in the browser.
 
-    The page is served to this machine only. Judgements are stored at once in RUN/review.sqlite.
+    Of a linkage that is pairs, of `dedupe` and `link-many` people. The page is served to this
+    machine only. Judgements are stored at once in RUN/review.sqlite.
     """
     require_run(run, a=a, b=b)
+    _refuse_of_people(run, plan=plan, draw=draw, b=b)
     if plan:
         with showing_progress() as progress:
             progress("planning")
@@ -83,17 +86,17 @@ def review(
         raise SettingsError("--width and --json are for a plan. Give --plan too.")
     with showing_progress() as progress:
         progress("reading the run and its files")
-        from bayeslink.review.background import open_browser, require_server
+        from bayeslink.review.background import material_for, open_browser, require_server
 
         require_server()
-        from bayeslink.review.material import material_of
         from bayeslink.review.server import serve
         from bayeslink.runs.audit_sample import draw_sample
-        from bayeslink.runs.opening import open_linkage
+        from bayeslink.runs.opening import open_run
+        from bayeslink.runs.run import Run
 
-        opened = open_linkage(run, a=a, b=b)
-        material = material_of(opened, show, names)
-        if draw is not None:
+        opened = open_run(run, a=a, b=b)
+        material = material_for(opened, show, names)
+        if draw is not None and isinstance(opened, Run):
             draw_sample(opened, draw)
 
     def ready(address: str, address_for_once: str) -> None:
@@ -108,3 +111,19 @@ def review(
     with suppress(KeyboardInterrupt):
         serve(material, port=port, ready=ready, log=told)
     tell(f"Judgements are in {click.format_filename(run / 'review.sqlite')}.")
+
+
+def _refuse_of_people(run: Path, *, plan: bool, draw: int | None, b: str | None) -> None:
+    """Refuse what only a linkage has."""
+    command = people_command(run)
+    if command is None:
+        return
+    if plan or draw is not None:
+        raise SettingsError(
+            f"--plan and --draw are for a linkage of two files, and {run} is of `bayeslink "
+            f"{command}`. Leave them out: the page has the people in doubt."
+        )
+    if b is not None:
+        raise SettingsError(
+            f"there is no input B: {run} is of `bayeslink {command}`. Leave --b out."
+        )

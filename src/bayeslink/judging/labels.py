@@ -63,17 +63,23 @@ def read_labels(source: Any) -> dict[Pair, str]:
 
 
 def known_pairs(
-    labels: Any = None, links: Any = None, nonlinks: Any = None
+    labels: Any = None, links: Any = None, nonlinks: Any = None, *, people: bool = False
 ) -> tuple[pa.Table | None, list[str]]:
-    """What is known of pairs before a run, as labels.parquet has it, and remarks on it."""
+    """What is known of pairs before a run, as labels.parquet has it, and remarks on it.
+
+    Of `people`, who may have any number of records, it does not matter which id of a pair is first.
+    """
     read = {} if labels is None else read_labels(labels)
+    if people:
+        read = _either_way(read)
     known = {verdict: _with_verdict(read, verdict) for verdict in (LINK, NONLINK)}
     if labels is not None and not any(known.values()):
         raise InputError(
             "the labels hold no link and no non-link, so there is nothing to learn from them. "
             "Judge some pairs first, or leave the labels out."
         )
-    _refuse_conflicts(known[LINK])
+    if not people:
+        _refuse_conflicts(known[LINK])
     for verdict, given in ((LINK, links), (NONLINK, nonlinks)):
         if given is not None:
             ids = id_pairs(given, f"known_{verdict}s")
@@ -190,6 +196,14 @@ def _settled(said: set[str]) -> str:
     """One word for all that is said of a pair; who is unsure does not count if another is sure."""
     sure = said - {UNSURE} or {UNSURE}
     return sure.pop() if len(sure) == 1 else DISPUTED
+
+
+def _either_way(labels: Mapping[Pair, str]) -> dict[Pair, str]:
+    """Labels of pairs whose smaller id is first."""
+    said: dict[Pair, set[str]] = {}
+    for (a, b), verdict in labels.items():
+        said.setdefault((min(a, b), max(a, b)), set()).add(verdict)
+    return {pair: _settled(verdicts) for pair, verdicts in said.items()}
 
 
 def _rows(source: Any) -> Iterable[tuple[Pair, str]]:

@@ -108,7 +108,8 @@ def dedupe_with(
     a, clock = a.read_all() if isinstance(a, pa.RecordBatchReader) else a, Clock()
     check_link(a, None, settings)
     _check_keep(a, settings)
-    known, remarks = known_pairs(None, settings.known_links, settings.known_nonlinks)
+    known, remarks = known_of(settings)
+    settings = with_known(settings, known)
     if checkpoints is not None:
         checkpoints.bind(made_with(known, ()))
     pairs, settings, said = _compared(a, settings, progress, checkpoints)
@@ -118,6 +119,19 @@ def dedupe_with(
     run = found_among(pairs, settings, known, clock, progress, checkpoints)
     run = replace(run, warnings=(*run.warnings, *remarks, *said), sources=sources)
     return with_earlier_ids(run)
+
+
+def known_of(settings: DedupeSettings) -> tuple[pa.Table | None, list[str]]:
+    """What is known of pairs of records before people are found, and remarks on it."""
+    return known_pairs(settings.labels, settings.known_links, settings.known_nonlinks, people=True)
+
+
+def with_known(settings: DedupeSettings, known: pa.Table | None) -> DedupeSettings:
+    """The settings with the pairs that labels told of, which are saved with the run."""
+    if settings.labels is None:
+        return settings
+    links, nonlinks = (with_verdict(known, verdict) for verdict in (LINK, NONLINK))
+    return replace(settings, known_links=links, known_nonlinks=nonlinks)
 
 
 def _check_keep(a: Any, settings: DedupeSettings) -> None:

@@ -18,11 +18,16 @@ from bayeslink.engines.compare import block_fields, compare_records
 from bayeslink.engines.limits import refuse_long_texts
 from bayeslink.engines.many_files import of_files
 from bayeslink.errors import SettingsError
-from bayeslink.judging.labels import known_pairs
 from bayeslink.linkage.forest import ForestFit
 from bayeslink.linking.carrying import require_earlier_records, with_earlier_ids
 from bayeslink.linking.checks import check_link
-from bayeslink.linking.dedupe import Clock, found_among, with_fields_of_one
+from bayeslink.linking.dedupe import (
+    Clock,
+    found_among,
+    known_of,
+    with_fields_of_one,
+    with_known,
+)
 from bayeslink.linking.fit_journal import made_with
 from bayeslink.linking.stacking import Stack, as_table, name_of_records, stacked
 from bayeslink.many_settings import ManySettings
@@ -96,7 +101,8 @@ def link_many_with(
     }
     clock = Clock()
     check_link(None, None, settings)
-    known, remarks = known_pairs(None, settings.known_links, settings.known_nonlinks)
+    known, remarks = known_of(settings)
+    settings = with_known(settings, known)  # type: ignore[assignment]
     progress("reading the files")
     stack, records, settings, said = stacked(files, settings)
     _check_keep(stack, records, settings)

@@ -47,7 +47,7 @@ def settings_of_update(
 ) -> tuple[DedupeSettings, Any]:
     """The settings of an update, and its input: the earlier files, each with what is new of it."""
     run = earlier_people(run)
-    settings = replace(_settings(run), earlier=run)
+    settings = replace(_settings(run), earlier=run, labels=None)  # which are known pairs by now
     if settings.engine == "spark":
         raise SettingsError(
             "an update is made on this machine, and Spark made the earlier run. Find the people of "

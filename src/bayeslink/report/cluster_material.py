@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from bayeslink.pairs.source import Ints
 from bayeslink.runs import link_toml
 from bayeslink.runs.cluster_cells import Cells, CellsOf, cells_of
 from bayeslink.runs.cluster_structure import (
@@ -18,7 +16,9 @@ from bayeslink.runs.cluster_structure import (
     Forms,
     Structure,
     bridges,
+    equal_levels,
     in_doubt,
+    levels_by_field,
     several_forms,
 )
 from bayeslink.runs.cluster_tables import record_names
@@ -60,20 +60,6 @@ class ClusterMaterial:
         return [{} for _ in records] if self.cells is None else self.cells(records)
 
 
-def _levels(pairs: pa.Table, fields: Sequence[Mapping[str, Any]]) -> dict[str, Ints]:
-    """The levels of the pairs, by field."""
-    return {f["name"]: pairs[f"gamma_{f['name']}"].to_numpy().astype(np.int64) for f in fields}
-
-
-def _equal(fields: Sequence[Mapping[str, Any]]) -> dict[str, frozenset[int]]:
-    """The levels at which two values are the same, by field: "equal", else the best."""
-    found = {}
-    for f in fields:
-        levels = {k for k, name in enumerate(f["levels"], 1) if name.startswith("equal")}
-        found[f["name"]] = frozenset(levels or {len(f["levels"])})
-    return found
-
-
 def gather(run: DedupeRun, *, values: bool) -> ClusterMaterial:
     """What the report tells of a run, fresh or opened."""
     summary = run.provenance()
@@ -95,7 +81,7 @@ def gather(run: DedupeRun, *, values: bool) -> ClusterMaterial:
         structure=structure,
         doubt=in_doubt(structure, SURE),
         bridges=bridges(structure),
-        forms=several_forms(structure, _levels(pairs, fields), _equal(fields)),
+        forms=several_forms(structure, levels_by_field(pairs, fields), equal_levels(fields)),
         cells=None if isinstance(cells, str) else cells,
         remark=remark,
         named=values,

@@ -15,7 +15,9 @@ from typing import Any
 
 from bayeslink.errors import SettingsError
 from bayeslink.review.material import Material, material_of
-from bayeslink.runs.opening import open_linkage, saved_in
+from bayeslink.review.people_material import PeopleMaterial, people_material_of
+from bayeslink.runs.dedupe_run import DedupeRun
+from bayeslink.runs.opening import open_run, saved_in
 from bayeslink.runs.run import Run
 
 
@@ -40,13 +42,13 @@ class ReviewPage:
 
     def _repr_html_(self) -> str:
         link = f'<a href="{escape(self.address)}" target="_blank" rel="noreferrer">Review</a>'
-        return f"<p>{link} the doubtful pairs. .close() ends it; what is judged is saved.</p>"
+        return f"<p>{link} what is in doubt. .close() ends it; what is judged is saved.</p>"
 
 
 def review(
-    run: Run, directory: Any = None, *, show: Sequence[str], port: int, browser: bool
+    run: Run | DedupeRun, directory: Any = None, *, show: Sequence[str], port: int, browser: bool
 ) -> ReviewPage:
-    """Serve the page of a run: see `Run.review`."""
+    """Serve the page of a run: see `Run.review` and `DedupeRun.review`."""
     require_server()
     if directory is not None:
         if run.directory is not None:
@@ -55,21 +57,30 @@ def review(
                 "directory out."
             )
         run.save(directory)
-        run = open_linkage(directory, **_tables_of(run))
+        run = open_run(directory, **_tables_of(run))
     saved_in(run)
-    page, address_for_once = _served(material_of(run, show), port)
+    page, address_for_once = _served(material_for(run, show), port)
     if browser:
         open_browser(address_for_once)
     return page
 
 
-def _tables_of(run: Run) -> dict[str, Any]:
+def material_for(
+    run: Run | DedupeRun, show: Sequence[str], names: tuple[str, str] = ("a", "b")
+) -> Material | PeopleMaterial:
+    """What there is to review of a run, of links or of people."""
+    if isinstance(run, DedupeRun):
+        return people_material_of(run, show)
+    return material_of(run, show, names)
+
+
+def _tables_of(run: Run | DedupeRun) -> dict[str, Any]:
     """The inputs that a run directory does not lead to."""
-    given = zip("ab", run.sources or (None, None), strict=True)
+    given = zip("ab", run.sources or (), strict=False)
     return {name: source for name, source in given if not isinstance(source, str | os.PathLike)}
 
 
-def _served(material: Material, port: int) -> tuple[ReviewPage, str]:
+def _served(material: Material | PeopleMaterial, port: int) -> tuple[ReviewPage, str]:
     """The page in a thread, once it can be visited, and an address that is good for one visit."""
     from bayeslink.review.server import serve
 

@@ -21,7 +21,7 @@ export function element(tag, { classes = "", text, ...attributes } = {}, ...chil
 }
 
 /** The plain words of segments, for labels that are read aloud. */
-const plain = (segments) =>
+export const plain = (segments) =>
   segments.map(([kind, text]) => (kind === "label" ? ` (${text}) ` : text)).join("").trim();
 
 /** A value: each segment in its own way. */
@@ -37,7 +37,8 @@ export function value(segments) {
 const LIKE = { same: "same", other: "differs", missing: "cannot be compared" };
 const SIGNS = { same: "=", other: "≠" };
 
-function cell({ text, like }, attributes) {
+/** A value of a record, and how it is like that of the first. */
+export function cell({ text, like }, attributes) {
   const line = element("div", { classes: "line" },
     text === null ? element("span", { classes: "missing", text: "missing" }) : value(text));
   if (like) line.append(element("span", { classes: "unseen", text: ` (${LIKE[like]})` }));
@@ -110,7 +111,7 @@ function choices(pair, name, act) {
   return box;
 }
 
-const signed = (bits) => (bits < 0 ? "−" : bits > 0 ? "+" : "") + Math.abs(bits).toFixed(1);
+export const signed = (bits) => (bits < 0 ? "−" : bits > 0 ? "+" : "") + Math.abs(bits).toFixed(1);
 const WIDEST = 12; // bits
 
 /** What the run says of a pair, in its column: a bar for each field, then the probability. */

@@ -5,7 +5,7 @@ import { VERDICTS, count, element, tenths, value } from "/draw.js";
 /** Its sections; `acts` says what opening a case, drawing a sample, a download and linking again do. */
 export const overviewParts = (state, acts) => [
   progress(state), agreement(state), disagreements(state, acts), mine(state, acts),
-  sample(state, acts), downloads(acts), linking(state, acts),
+  state.people ? "" : sample(state, acts), downloads(state, acts), linking(state, acts),
 ];
 
 const section = (title, ...children) =>
@@ -15,8 +15,8 @@ const words = (text) => element("p", { text });
 function progress(state) {
   return section("Progress", words(
     `${count(state.judged)} of ${count(state.worth)} cases worth judging have been judged, by anyone. `
-    + `Errors to expect among them: ${tenths(state.false)} false links and ${tenths(state.errors - state.false)} `
-    + `true ones missed, ${tenths(state.errors)} in all; ${tenths(state.errors_left)} of these are among pairs not yet settled. `
+    + `Errors to expect among them: ${tenths(state.false)} ${state.people ? "pairs of two people joined" : "false links"} and `
+    + `${tenths(state.errors - state.false)} ${state.people ? "of one person missed" : "true ones missed"}, ${tenths(state.errors)} in all; ${tenths(state.errors_left)} of these are among pairs not yet settled. `
     + "The report counts those of all pairs, also of cases hardly worth judging."));
 }
 
@@ -36,12 +36,15 @@ function agreement(state) {
     element("tbody", {}, ...rows)));
 }
 
+const PEOPLE = { link: "one person", nonlink: "two people", unsure: "unsure" };
+
 function disagreements(state, acts) {
   if (!state.disagreements.length) return section("Disagreements", words("None."));
   return section("Disagreements", element("ul", { classes: "list" },
     ...state.disagreements.map(({ case: key, pair, said }) => element("li", {},
-      opener(key, `Case ${key}`, acts), " ", value(pair[0]), " (A) and ", value(pair[1]), " (B): ",
-      Object.entries(said).map(([who, v]) => `${who} ${VERDICTS[v].name.toLowerCase()}`).join(", ")))));
+      opener(key, `Case ${key}`, acts), " ", value(pair[0]), state.people ? " and " : " (A) and ",
+      value(pair[1]), state.people ? ": " : " (B): ",
+      Object.entries(said).map(([who, v]) => `${who} ${state.people ? PEOPLE[v] : VERDICTS[v].name.toLowerCase()}`).join(", ")))));
 }
 
 function mine(state, acts) {
@@ -72,9 +75,9 @@ function sample(state, acts) {
   return section("Random sample", ...about, element("p", {}, element("label", {}, "Pairs ", size), " ", button));
 }
 
-function downloads(acts) {
-  const files = [["labels.csv", "CSV"], ["labels.parquet", "Parquet"],
-    ["splink.csv", "Splink labels, CSV"], ["splink.parquet", "Splink labels, Parquet"]];
+function downloads(state, acts) {
+  const files = [["labels.csv", "CSV"], ["labels.parquet", "Parquet"]];
+  if (!state.people) files.push(["splink.csv", "Splink labels, CSV"], ["splink.parquet", "Splink labels, Parquet"]);
   return section("Download the judgements", element("p", { classes: "openers" },
     ...files.map(([name, text]) => {
       const button = element("button", { type: "button", text });
@@ -85,11 +88,13 @@ function downloads(acts) {
 
 function linking(state, acts) {
   const { command, status, words: said } = state.rerun;
-  const button = element("button", { type: "button", text: "Link again now" });
+  const button = element("button", { type: "button", text: state.people ? "Find the people again now" : "Link again now" });
   button.disabled = status === "running";
   button.addEventListener("click", acts.relink);
-  return section("Link again with the judgements",
-    words("Pairs judged a link or no link become known, and the rest is worked out anew. By hand:"),
+  const [title, what] = state.people
+    ? ["Find the people again with the judgements", "Records judged to be of one person, or of two, are known to be, and the rest is worked out anew. By hand:"]
+    : ["Link again with the judgements", "Pairs judged a link or no link become known, and the rest is worked out anew. By hand:"];
+  return section(title, words(what),
     element("pre", { text: command, tabindex: "0" }), element("p", {}, button),
     element("p", { classes: status === "failed" ? "lines error" : "lines", role: "status", text: said }));
 }

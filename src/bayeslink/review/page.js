@@ -1,6 +1,7 @@
 import { ask, download, enter } from "/asking.js";
 import { VERDICTS, count, element, group, probability, showEvidence, tenths } from "/draw.js";
 import { overviewParts, sampleSays } from "/overview.js";
+import { allApart, allOne, inWords, markPeople, question, recordTable, saidOf, showDoubt } from "/people.js";
 
 const at = (id) => document.getElementById(id);
 const OTHER = { A: "B", B: "A" };
@@ -10,6 +11,7 @@ const me = {
 };
 let shown = null; // the case on the screen: what the server said, verdicts, which pair is chosen
 let state = null; // of the whole review
+let people = false; // whether cases are of people with any number of records, and not of pairs
 let loading = false; // a case is on its way: keys must not judge what is not yet seen
 
 function recall(name) {
@@ -67,25 +69,28 @@ async function next() {
 
 async function open(key, queue = at("queue").value) {
   const found = await ask(`/api/case/${encodeURIComponent(key)}?${query({ queue })}`);
-  const pairs = found.groups.flatMap((g) => g.pairs.map((pair) => ({ ...pair, group: g })));
+  const pairs = people ? found.records : found.groups.flatMap((g) => g.pairs.map((pair) => ({ ...pair, group: g })));
   pairs.sort((x, y) => x.place - y.place);
+  const verdicts = found.verdicts ?? found.found; // of people, as the run has it until that is changed
   shown = {
     ...found,
-    pairs,
-    verdicts: found.verdicts,
+    pairs, // or records
+    verdicts,
+    ticked: new Set(), // records on which the next key acts
     because: pairs.map(() => false), // whether a verdict follows from a rival's link
     before: [], // verdicts as they were, since the case was opened or saved
     chosen: 0,
     revealed: false,
-    stored: found.verdicts.every(Boolean), // a judgement of it stands
+    stored: Boolean(found.verdicts?.every(Boolean)), // a judgement of it stands
     unsaved: false, // a complete one is yet to be stored
   };
   await refresh();
-  const single = key.startsWith("pair-");
-  at("title").textContent = single ? `Pair ${key.slice(5)}` : `Case ${count(Number(key))}`;
-  at("remark").textContent = remarkOn(found.groups, pairs.length);
-  const other = OTHER[found.groups[0].side];
-  at("case").replaceChildren(...found.groups.map((g) => group(g, found.fields, other, judge)));
+  const [single, number] = key.split("-");
+  at("title").textContent = number ? `${single[0].toUpperCase()}${single.slice(1)} ${number}` : `Case ${count(Number(key))}`;
+  at("remark").textContent = people ? question(found.found) : remarkOn(found.groups, pairs.length);
+  const other = people ? "" : OTHER[found.groups[0].side];
+  at("case").replaceChildren(...(people ? [recordTable(found, tick)]
+    : found.groups.map((g) => group(g, found.fields, other, judge))));
   at("case").dataset.case = key;
   for (const part of at("case").querySelectorAll("[data-place]")) {
     part.addEventListener("pointerdown", () => choose(Number(part.dataset.place), false));
@@ -135,6 +140,7 @@ function markDisputes(disputed) {
 }
 
 function openPairs() {
+  if (people) return shown.unsaved ? `${inWords(shown.verdicts)}. Enter keeps it` : shown.stored ? "" : "Right as shown (c)? If not, change it";
   const left = shown.verdicts.filter((v) => !v).length;
   if (left === 0) return "";
   if (shown.stored) return `${left} open; your earlier judgement stands until each has a verdict.`;
@@ -144,6 +150,7 @@ function openPairs() {
 /** A verdict on a pair. A link makes non-links of its rivals; without it they are open again. */
 function judge(place, verdict, byKey = false) {
   if (!shown || loading) return;
+  if (people) return judgeRecords(place, verdict);
   const rivals = shown.pairs.filter((pair) => pair.place !== place
     && pair.records.some((record, side) => record === shown.pairs[place].records[side]));
   const wasLink = shown.verdicts[place] === "link";
@@ -174,8 +181,45 @@ function keep() {
   shown.before.push({ verdicts: [...shown.verdicts], because: [...shown.because] });
 }
 
+/** Of people: the ticked records, or the chosen one, are one person, another, or unsure. */
+function judgeRecords(place, verdict) {
+  const ticked = [...shown.ticked].sort((x, y) => x - y);
+  const alone = verdict === "link" ? [0, place] : [place];
+  const places = ticked.length ? ticked : alone;
+  if (verdict === "link" && new Set(places).size < 2) {
+    return say("Choose a record that is the same person as record 1, or tick those that are one person (t).", "error");
+  }
+  change(saidOf(shown.verdicts, places, verdict));
+  if (!ticked.length) choose(place + 1);
+}
+
+function change(verdicts) {
+  if (!shown || loading) return;
+  keep();
+  shown.verdicts = verdicts;
+  shown.ticked.clear();
+  shown.unsaved = true;
+  mark();
+  say(openPairs());
+}
+
+function tick(place) {
+  if (!people || !shown || loading) return;
+  if (!shown.ticked.delete(place)) shown.ticked.add(place);
+  mark();
+}
+
+/** Keep the people as they are shown. */
+function asShown() {
+  if (!shown || loading) return;
+  shown.unsaved = true;
+  const judged = shown;
+  inTurn(() => save(judged, `${inWords(judged.verdicts)}. `));
+}
+
 function noneOfThese() {
   if (!shown || loading) return;
+  if (people) return asShown();
   keep();
   shown.verdicts = shown.pairs.map(() => "nonlink");
   shown.because = shown.pairs.map(() => false);
@@ -226,12 +270,17 @@ function mark() {
     const because = part.querySelector(".because");
     if (because) because.textContent = shown.because[place] ? "as a rival is linked" : "";
   }
-  const complete = Boolean(shown?.verdicts.every(Boolean));
+  if (people && shown) markPeople(at("case"), shown.verdicts, shown.ticked);
+  const complete = Boolean(people ? shown?.unsaved || shown?.stored : shown?.verdicts.every(Boolean));
   at("next").classList.toggle("ready", complete);
   at("none").disabled = at("skip").disabled = at("reveal").disabled = at("next").disabled = !shown;
   at("none").hidden = !shown || shown.pairs.length < 2;
   at("reveal").querySelector(".does").textContent = shown?.revealed ? "Hide" : "Show";
   at("quick").hidden = !shown;
+  if (people && shown) {
+    at("quick-of").textContent = shown.ticked.size ? `${shown.ticked.size} ticked` : `Record ${shown.chosen + 1} of ${shown.pairs.length}`;
+    return;
+  }
   if (shown) at("quick-of").textContent = shown.pairs.length > 1 ? `Pair ${shown.chosen + 1} of ${shown.pairs.length}` : "";
   for (const button of at("quick").querySelectorAll("button")) {
     button.setAttribute("aria-pressed", String(button.dataset.quick === shown?.verdicts[shown.chosen]));
@@ -244,9 +293,8 @@ async function reveal() {
   for (const old of at("case").querySelectorAll(".evidence")) old.remove();
   if (shown.revealed) {
     const found = await ask(`/api/evidence/${encodeURIComponent(shown.case)}`);
-    found.forEach((one, place) => showEvidence(place, one, at("case")));
-    const best = found.map((one, place) => `pair ${place + 1}: ${probability(one.probability)}`);
-    say(`Probability of a link, ${best.join("; ")}.`);
+    if (people) say(`Probability of membership, ${showDoubt(found, at("case"))}.`);
+    else showPairs(found);
   } else {
     say(openPairs());
   }
@@ -254,11 +302,18 @@ async function reveal() {
   mark();
 }
 
+function showPairs(found) {
+  found.forEach((one, place) => showEvidence(place, one, at("case")));
+  const best = found.map((one, place) => `pair ${place + 1}: ${probability(one.probability)}`);
+  say(`Probability of a link, ${best.join("; ")}.`);
+}
+
 function goOn() {
   inTurn(() => load(async () => {
     if (shown?.unsaved) await save(shown, "");
     if (!shown || shown.stored) return next();
-    say(`${openPairs()}: judge each, or skip the case with s.`, "error");
+    say(people ? "Press c if it is right as shown, change it, or skip the case with s."
+      : `${openPairs()}: judge each, or skip the case with s.`, "error");
   }));
 }
 
@@ -266,9 +321,9 @@ function goOn() {
 async function undo() {
   const earlier = shown?.before.pop();
   if (earlier) {
-    Object.assign(shown, earlier, { unsaved: false });
+    Object.assign(shown, earlier, { unsaved: people && shown.before.length > 0 });
     mark();
-    return say(`Taken back: the last verdict, which was not saved yet. ${openPairs()}`);
+    return say(`Taken back: the last ${people ? "change" : "verdict"}, which was not saved yet. ${openPairs()}`);
   }
   const { case: key } = await ask("/api/undo", { reviewer: me.reviewer });
   if (key === null) return say("There is nothing of yours to take back.");
@@ -308,7 +363,10 @@ const KEYS = {
   l: () => judge(shown?.chosen, "link", true),
   n: () => judge(shown?.chosen, "nonlink", true),
   u: () => judge(shown?.chosen, "unsure", true),
-  x: noneOfThese,
+  x: () => (people ? change(allApart(shown?.verdicts ?? [])) : noneOfThese()),
+  a: () => people && change(allOne(shown?.verdicts ?? [])),
+  c: () => people && asShown(),
+  t: () => tick(shown?.chosen),
   p: () => inTurn(reveal),
   z: () => inTurn(() => load(undo)),
   s: () => inTurn(() => load(next)),
@@ -426,9 +484,18 @@ let watching = 0; // the linkage in the background
 
 // --- begin ---------------------------------------------------------------------------------------
 
+/** What is there for pairs, or for people, alone. */
+function fit() {
+  people = state.people;
+  document.body.classList.toggle("people", people);
+  for (const part of document.querySelectorAll("[data-of]")) part.hidden = (part.dataset.of === "people") !== people;
+}
+
 async function begin() {
   try {
     await enter();
+    state = await ask("/api/state");
+    fit();
   } catch (error) {
     at("title").textContent = "This page cannot be shown";
     at("remark").textContent = error.message;
@@ -437,7 +504,6 @@ async function begin() {
     return;
   }
   if (me.reviewer) return load(next);
-  state = await ask("/api/state");
   askName();
 }
 at("who").textContent = me.reviewer || "Your name";

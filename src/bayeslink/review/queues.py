@@ -52,10 +52,16 @@ class Standing:
         return [pair for pair, said in self.said.items() if {LINK, NONLINK} <= set(said.values())]
 
 
-class Desk:
-    """One run under review. Threads may share it; the judgements may be shared more widely."""
+class Queues:
+    """What there is to judge of one run. Threads may share it; others may share the judgements.
 
-    def __init__(self, material: Material, judgements: Judgements) -> None:
+    What a case shows, and how a verdict on it is told, is for `Desk` (of pairs) and `PeopleDesk`.
+    """
+
+    material: Any
+    people = False  # whether cases are of people with any number of records
+
+    def __init__(self, material: Any, judgements: Judgements) -> None:
         self.material, self.judgements = material, judgements
         self._worth = {str(place + 1): None for place in range(material.cases.n_worth)}
         self._held: dict[str, tuple[str, float]] = {}  # by case: for whom, until when
@@ -69,31 +75,10 @@ class Desk:
 
     # --- cases -------------------------------------------------------------------------------
 
-    def case(self, key: str, reviewer: str, queue: str = "open") -> dict[str, Any]:
-        """A case without a word on what the run or others say, and the reviewer's own verdicts.
-
-        Which pairs are disputed is told to those who have judged them, or who came for that.
-        """
-        self._check(key)
-        said = self.standing().said
-        own = [said.get(pair, {}).get(reviewer) for pair in self._pairs(key)]
-        told = [bool(verdict) or queue == "disagreements" for verdict in own]
-        disputed = [a and b for a, b in zip(told, self.disputed(key), strict=True)]
-        return {**screen(self.material, key), "verdicts": own, "disputed": disputed}
-
     def disputed(self, key: str) -> list[bool]:
         """Whether reviewers disagree, for each pair of a case."""
         disputed = set(self.standing().disputed())
         return [pair in disputed for pair in self._pairs(key)]
-
-    def evidence(self, key: str) -> list[dict[str, Any]]:
-        """What the run, and every reviewer, says of each pair."""
-        self._check(key)
-        said = self.standing().said
-        return [
-            {**found, "said": said.get(pair, {})}
-            for found, pair in zip(evidence(self.material, key), self._pairs(key), strict=True)
-        ]
 
     def next(self, queue: str, reviewer: str, after: str | None = None) -> str | None:
         """The next case of a queue, beginning after a given one; None if none is left."""
@@ -108,26 +93,6 @@ class Desk:
                     return key
         return None
 
-    def judge(self, key: str, version: str, reviewer: str, verdicts: Sequence[str]) -> None:
-        """Store the verdicts on all pairs of a case."""
-        self._check(key)
-        pairs = self._pairs(key)
-        if version != self.material.version(key):
-            raise SettingsError("the case has changed since it was shown. Open it again.")
-        if len(verdicts) != len(pairs):
-            raise SettingsError("a judgement needs one verdict for each pair of the case.")
-        elsewhere = [
-            (one.id_a, one.id_b) for one in self.standing().links if one.reviewer == reviewer
-        ]
-        links = [pair for pair, verdict in zip(pairs, verdicts, strict=True) if verdict == LINK]
-        _check_one_to_one(links, [pair for pair in elsewhere if pair not in pairs])
-        self.judgements.add(
-            case=key,
-            version=version,
-            reviewer=reviewer,
-            verdicts=dict(zip(pairs, verdicts, strict=True)),
-        )
-
     def undo(self, reviewer: str) -> str | None:
         """Take back the reviewer's latest judgement; the case it was of."""
         return self.judgements.undo(reviewer)
@@ -136,17 +101,14 @@ class Desk:
 
     def state(self, reviewer: str) -> dict[str, Any]:
         """How many cases are judged, what is left, and how long each queue is."""
-        standing, cases = self.standing(), self.material.cases
+        standing = self.standing()
         own, anyone = standing.judged.get(reviewer, {}), standing.by_anyone()
         judged = len(anyone & self._worth.keys())
-        total = float(cases.value[: len(self._worth)].sum())
-        worth = cases.rows[: cases.start[len(self._worth)]]
         return {
+            "people": self.people,
             "worth": len(self._worth),
             "judged": judged,
-            "errors": total,
-            "false": float(cases.error[worth[cases.linked[worth]]].sum()),
-            "errors_left": max(0.0, total - self._settled_errors(standing)),
+            **self._errors(standing),
             "queues": {
                 "open": len(self._worth) - judged,
                 "second": len(anyone - own.keys()),
@@ -173,10 +135,6 @@ class Desk:
             ],
             "sample": self._sample_summary(),
         }
-
-    def draw_sample(self, size: int) -> None:
-        """Draw pairs at random, which make a queue of their own."""
-        draw_sample(self.material.run, size)
 
     def standing(self) -> Standing:
         """What stands at this moment, worked out anew only if anyone has judged since."""
@@ -207,7 +165,20 @@ class Desk:
             raise UnknownCaseError(f"there is no case {key[:20]!r}. Go on to the next one.")
 
     def _pairs(self, key: str) -> list[Pair]:
-        return [self.material.ids(row) for row in in_order(self.material, key)]
+        """The pairs that a verdict on a case is of."""
+        raise NotImplementedError
+
+    def _errors(self, standing: Standing) -> dict[str, float]:
+        """Errors expected in the cases worth judging: all, false links, and those not settled."""
+        raise NotImplementedError
+
+    def _sampled(self) -> list[str]:
+        """The cases of the random sample, in its order."""
+        raise NotImplementedError
+
+    def _sample_summary(self) -> dict[str, Any] | None:
+        """How far the random sample is judged, and what it says once it is."""
+        raise NotImplementedError
 
     def _queue(self, queue: str, standing: Standing) -> list[str]:
         if queue == "open":
@@ -229,6 +200,70 @@ class Desk:
         self._held[key] = (reviewer, now + _HELD)
         return True
 
+
+class Desk(Queues):
+    """A linkage under review: its pairs, and what reviewers say of them."""
+
+    material: Material
+
+    def case(self, key: str, reviewer: str, queue: str = "open") -> dict[str, Any]:
+        """A case without a word on what the run or others say, and the reviewer's own verdicts.
+
+        Which pairs are disputed is told to those who have judged them, or who came for that.
+        """
+        self._check(key)
+        said = self.standing().said
+        own = [said.get(pair, {}).get(reviewer) for pair in self._pairs(key)]
+        told = [bool(verdict) or queue == "disagreements" for verdict in own]
+        disputed = [a and b for a, b in zip(told, self.disputed(key), strict=True)]
+        return {**screen(self.material, key), "verdicts": own, "disputed": disputed}
+
+    def evidence(self, key: str) -> list[dict[str, Any]]:
+        """What the run, and every reviewer, says of each pair."""
+        self._check(key)
+        said = self.standing().said
+        return [
+            {**found, "said": said.get(pair, {})}
+            for found, pair in zip(evidence(self.material, key), self._pairs(key), strict=True)
+        ]
+
+    def judge(self, key: str, version: str, reviewer: str, verdicts: Sequence[str]) -> None:
+        """Store the verdicts on all pairs of a case."""
+        self._check(key)
+        pairs = self._pairs(key)
+        if version != self.material.version(key):
+            raise SettingsError("the case has changed since it was shown. Open it again.")
+        if len(verdicts) != len(pairs):
+            raise SettingsError("a judgement needs one verdict for each pair of the case.")
+        elsewhere = [
+            (one.id_a, one.id_b) for one in self.standing().links if one.reviewer == reviewer
+        ]
+        links = [pair for pair, verdict in zip(pairs, verdicts, strict=True) if verdict == LINK]
+        _check_one_to_one(links, [pair for pair in elsewhere if pair not in pairs])
+        self.judgements.add(
+            case=key,
+            version=version,
+            reviewer=reviewer,
+            verdicts=dict(zip(pairs, verdicts, strict=True)),
+        )
+
+    def draw_sample(self, size: int) -> None:
+        """Draw pairs at random, which make a queue of their own."""
+        draw_sample(self.material.run, size)
+
+    def _pairs(self, key: str) -> list[Pair]:
+        return [self.material.ids(row) for row in in_order(self.material, key)]
+
+    def _errors(self, standing: Standing) -> dict[str, float]:
+        cases = self.material.cases
+        total = float(cases.value[: len(self._worth)].sum())
+        worth = cases.rows[: cases.start[len(self._worth)]]
+        return {
+            "errors": total,
+            "false": float(cases.error[worth[cases.linked[worth]]].sum()),
+            "errors_left": max(0.0, total - self._settled_errors(standing)),
+        }
+
     def _settled_errors(self, standing: Standing) -> float:
         """Expected errors among the pairs that people have settled."""
         settled = [pair for pair in standing.settled() if standing.case[pair] in self._worth]
@@ -236,7 +271,6 @@ class Desk:
         return float(self.material.cases.error[rows].sum())
 
     def _sampled(self) -> list[str]:
-        """The cases of the random sample, in its order."""
         sample = self._sample()
         if sample is None:
             return []

@@ -1,4 +1,4 @@
-"""The loop closes: link again with the judgements, in the background."""
+"""The loop closes: link again, or find the people again, with the judgements, in the background."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import shlex
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from bayeslink.errors import BayeslinkError
+from bayeslink.errors import BayeslinkError, InputError
+from bayeslink.many_settings import ManySettings
 from bayeslink.runs.changes import link_changes
+from bayeslink.runs.dedupe_run import DedupeRun
 from bayeslink.runs.opening import saved_in
 from bayeslink.runs.run import Run
 
 
 class Rerun:
-    """One linkage at a time, and how it went."""
+    """One run at a time, and how it went."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run | DedupeRun) -> None:
         folder, self._run = saved_in(run), run
         self._folder = folder.resolve() if folder.name in ("", "..") else folder
         self._lock = threading.Lock()
@@ -24,12 +27,21 @@ class Rerun:
 
     def state(self) -> dict[str, str]:
         """How it goes, in words, and the command that does the same."""
-        config, labels, output = self._folder / "link.toml", self._folder, self._output()
-        told, here = (self._run.settings.a, self._run.settings.b), self._run.sources or ()
+        command, toml = "link", "link.toml"
+        settings, here = self._run.settings, self._run.sources or ()
+        told: tuple[Any, ...] = (settings.a, settings.b)
+        if isinstance(self._run, DedupeRun):
+            toml, told = self._run.settings.TOML, ()
+            command = "link-many" if isinstance(settings, ManySettings) else "dedupe"
+        labels, output = self._folder, self._output()
         moved = [] if told == here else [str(source) for source in here]
-        parts = [*moved, "--config", str(config), "--labels", str(labels), "-o", str(output)]
-        command = shlex.join(["bayeslink", "link", *parts])
-        found = {"command": command, "status": self._status, "words": self._words}
+        config = str(self._folder / toml)
+        parts = [*moved, "--config", config, "--labels", str(labels), "-o", str(output)]
+        found = {
+            "command": shlex.join(["bayeslink", command, *parts]),
+            "status": self._status,
+            "words": self._words,
+        }
         # A path may hold bytes that are no UTF-8, which JSON cannot.
         return {k: v.encode("utf-8", "backslashreplace").decode() for k, v in found.items()}
 
@@ -39,25 +51,52 @@ class Rerun:
             if self._status == "running":
                 return
             self._status, self._words = "running", "Starting."
-        threading.Thread(target=self._link, daemon=True).start()
+        threading.Thread(target=self._work, daemon=True).start()
 
-    def _link(self) -> None:
-        def progress(message: str) -> None:
-            self._words = f"{message[:1].upper()}{message[1:]} …"
-
+    def _work(self) -> None:
         try:
-            from bayeslink.linking.link import link_with
-
-            settings = replace(self._run.settings, labels=self._folder)
             output = self._output()
-            run = link_with(settings, *self._run.sources or (None, None), progress=progress)
-            run.save(output)
-            found = f"{link_changes(self._run, run)}\nThe new run is in {output}."
-            self._status, self._words = "done", found
+            found = self._linked(output) if isinstance(self._run, Run) else self._found(output)
+            self._status, self._words = "done", f"{found}\nThe new run is in {output}."
         except BayeslinkError as error:
             self._status, self._words = "failed", str(error)
         except Exception as error:  # shown, not lost in a thread
             self._status, self._words = "failed", f"It failed: {type(error).__name__}."
+
+    def _progress(self, message: str) -> None:
+        self._words = f"{message[:1].upper()}{message[1:]} …"
+
+    def _linked(self, output: Path) -> str:
+        """Link again; what changed."""
+        assert isinstance(self._run, Run)
+        from bayeslink.linking.link import link_with
+
+        settings = replace(self._run.settings, labels=self._folder)
+        run = link_with(settings, *self._run.sources or (None, None), progress=self._progress)
+        run.save(output)
+        return str(link_changes(self._run, run))
+
+    def _found(self, output: Path) -> str:
+        """Find the people again; how many there are."""
+        assert isinstance(self._run, DedupeRun)
+        from bayeslink.linking.dedupe import dedupe_with
+        from bayeslink.linking.many import link_many_with
+
+        # What was known before is in the folder, too, with what is judged.
+        settings = replace(
+            self._run.settings, labels=self._folder, known_links=None, known_nonlinks=None
+        )
+        if isinstance(settings, ManySettings):
+            if settings.files is None:
+                raise _not_here()
+            run = link_many_with(settings, settings.files, progress=self._progress)
+        else:
+            (source,) = self._run.sources or (settings.a,)
+            if source is None:
+                raise _not_here()
+            run = dedupe_with(settings, source, progress=self._progress)
+        run.save(output, people=(self._folder / "people.parquet").exists())
+        return "\n".join(run.report_lines()[:2])
 
     def _output(self) -> Path:
         """The first name that is free."""
@@ -67,3 +106,10 @@ class Rerun:
             number += 1
             folder = self._folder.parent / f"{name}-{number}"
         return folder
+
+
+def _not_here() -> InputError:
+    return InputError(
+        "the records came from Python and are not in the directory of the run. Find the people "
+        "again there, with labels= and this directory."
+    )

@@ -23,14 +23,16 @@ from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import as_csv, as_parquet, label_table
 from bayeslink.review.gate import Gate
 from bayeslink.review.material import Material
-from bayeslink.review.queues import Desk, UnknownCaseError
+from bayeslink.review.people_desk import PeopleDesk
+from bayeslink.review.people_material import PeopleMaterial
+from bayeslink.review.queues import Desk, Queues, UnknownCaseError
 from bayeslink.review.rerun import Rerun
 from bayeslink.review.timeouts import SECONDS, ImpatientProtocol
 
 HOST = "127.0.0.1"
 _LONGEST_BODY = 1 << 16
 _LONGEST_NAME = 60
-_SCRIPTS = ("page", "asking", "draw", "overview")
+_SCRIPTS = ("page", "asking", "draw", "overview", "people")
 _STATIC = {  # what anybody may have
     "": ("page.html", "text/html"),
     "page.css": ("page.css", "text/css"),
@@ -43,7 +45,7 @@ _KINDS = {
 
 
 def serve(
-    material: Material,
+    material: Material | PeopleMaterial,
     *,
     port: int = 0,
     ready: Callable[[str, str], None],
@@ -65,7 +67,7 @@ def serve(
     """
     with (
         closing(Judgements(material.folder / FILE)) as judgements,
-        closing(Desk(material, judgements)) as desk,
+        closing(desk_of(material, judgements)) as desk,
         _bound(port) as listener,
     ):
         port = listener.getsockname()[1]
@@ -88,7 +90,13 @@ def serve(
         server.run(sockets=[listener])
 
 
-def application(desk: Desk) -> Starlette:
+def desk_of(material: Material | PeopleMaterial, judgements: Judgements) -> Queues:
+    """The desk for a run of pairs, or for one of people."""
+    kind = PeopleDesk if isinstance(material, PeopleMaterial) else Desk
+    return kind(material, judgements)
+
+
+def application(desk: Any) -> Starlette:
     """What is behind the gate."""
 
     def static(request: Request) -> Response:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from bayeslink.data.locations import from_folder_on
 from bayeslink.data.records import Records, text_of
-from bayeslink.errors import BayeslinkError, InputError
+from bayeslink.errors import BayeslinkError, InputError, NoColumnError
 from bayeslink.many_settings import ManySettings
 from bayeslink.runs.cluster_tables import by_person
 from bayeslink.runs.dedupe_json import LISTS
@@ -26,16 +26,22 @@ Cells = dict[str, str | None]  # of a record, by field
 CellsOf = Callable[[Sequence[int]], list[Cells]]
 
 
-def cells_of(run: DedupeRun) -> CellsOf | str:
-    """A function that gives the cells of these rows of clusters.parquet; why not, if it cannot."""
+def cells_of(run: DedupeRun, further: Sequence[str] = ()) -> CellsOf | str:
+    """A function that gives the cells of these rows of clusters.parquet; why not, if it cannot.
+
+    `further` are columns that a saved run did not compare; one that is not there is refused.
+    """
     if not isinstance(run, SavedDedupe):
         rows = by_person(run.table.append_column("_row", [np.arange(len(run.table))]))["_row"]
         of_file = rows.to_numpy()
         return lambda wanted: run.pairs.cells(0, [int(of_file[row]) for row in wanted])
     try:
-        columns = _columns(run)
+        columns = _columns(run, further)
         used = {f.name: f.columns[0] for f in run.settings.fields or ()}
         names = {f["name"]: used[f["name"]] for f in run.provenance()["fields"]}
+        names |= {name: (name,) for name in further}
+    except NoColumnError:
+        raise
     except (BayeslinkError, KeyError, pa.ArrowException):  # whose words may name folders
         return NOT_THERE
     return lambda wanted: [
@@ -43,32 +49,46 @@ def cells_of(run: DedupeRun) -> CellsOf | str:
     ]
 
 
-def _columns(run: SavedDedupe) -> Mapping[str, pa.Array]:
+def _columns(run: SavedDedupe, further: Sequence[str]) -> Mapping[str, pa.Array]:
     """What was compared, by the rows of clusters: of the input, or as it was saved with the run."""
+    wanted = [*dict.fromkeys([*columns_of(run.settings.fields or (), 0), *further])]
     names = run.summary().get(LISTS, {}).get("names", ())
     if not names:
         try:
-            return _read(run).columns
+            return _read(run, wanted).columns
         except BayeslinkError:
-            return _of_files(run, {"": "with_entities"})
-    return _of_files(run, {name: f"with_entities_{name}" for name in names})
+            return _of_files(run, {"": "with_entities"}, wanted, further)
+    tables = {name: f"with_entities_{name}" for name in names}
+    return _of_files(run, tables, wanted, further)
 
 
-def _of_files(run: SavedDedupe, tables: Mapping[str, str]) -> dict[str, pa.Array]:
-    """The columns that were compared, by the names of the first file, from the saved files."""
+def _of_files(
+    run: SavedDedupe, tables: Mapping[str, str], wanted: Sequence[str], further: Sequence[str]
+) -> dict[str, pa.Array]:
+    """These columns, by the names of the first file, from the saved files.
+
+    A file may lack a column. One of `further` that all lack is refused.
+    """
     clusters, settings = run.as_table("clusters"), run.settings
     renamed = (isinstance(settings, ManySettings) and settings.columns) or {}
-    wanted = columns_of(settings.fields or (), 0)
     missing = pa.array([*settings.read[0].missing, ""], pa.large_string())
     file_of = clusters["file"].to_pylist() if "file" in clusters.column_names else [""]
-    parts, places = [], []
+    parts, places, there = [], [], set[str]()
     for file, name in tables.items():
         own = np.flatnonzero(np.broadcast_to(np.asarray(file_of), len(clusters)) == file)
         table = run.as_table(name)
         called = {first: c for c, first in renamed.get(file, {}).items()}
+        there |= {c for c in wanted if called.get(c, c) in table.column_names}
         rows = _rows_by_id(table, clusters["id"].take(pa.array(own)).combine_chunks())
         parts.append([_filled(table, called.get(c, c), missing).take(rows) for c in wanted])
         places.append(own)
+    for name in further:
+        if name not in there:
+            raise NoColumnError(
+                f"there is no column {name!r} in what the run has saved. Name a column of the "
+                "file (of several, as the first calls it), or leave --show out.",
+                name,
+            )
     order = pa.array(np.argsort(np.concatenate(places)))
     return {
         c: pa.concat_arrays([part[k] for part in parts]).take(order) for k, c in enumerate(wanted)
@@ -101,8 +121,8 @@ def _rows_by_id(table: pa.Table, ids: pa.Array) -> pa.Array:
     return at
 
 
-def _read(run: SavedDedupe) -> Records:
-    """The columns that were compared, of a run that was opened."""
+def _read(run: SavedDedupe, wanted: Sequence[str]) -> Records:
+    """These columns of the input of a run that was opened."""
     settings, told = run.settings, run.provenance()["inputs"]
     source = run.sources[0] if run.sources else settings.a
     if source is None or len(told) != 1 or told[0]["kind"] == "spark":
@@ -119,4 +139,4 @@ def _read(run: SavedDedupe) -> Records:
         kind=told[0]["kind"],
         sha256=told[0]["sha256"],
     )
-    return given.records(columns_of(settings.fields or (), 0))
+    return given.records(wanted)

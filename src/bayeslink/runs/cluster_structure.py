@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -272,6 +273,20 @@ def several_forms(
             best = max(by_groups, key=lambda groups: (len(by_groups[groups]), _held(groups)))
             found.append(Forms(cluster, best, tuple(by_groups[best])))
     return sorted(found, key=lambda one: (-len(one.fields), -_held(one.groups), one.cluster))
+
+
+def levels_by_field(pairs: pa.Table, fields: Sequence[Mapping[str, Any]]) -> dict[str, Ints]:
+    """The levels of the pairs in pairs.parquet, by field as run.json tells of them."""
+    return {f["name"]: pairs[f"gamma_{f['name']}"].to_numpy().astype(np.int64) for f in fields}
+
+
+def equal_levels(fields: Sequence[Mapping[str, Any]]) -> dict[str, frozenset[int]]:
+    """The levels at which two values are the same, by field: "equal", else the best."""
+    found = {}
+    for f in fields:
+        levels = {k for k, name in enumerate(f["levels"], 1) if name.startswith("equal")}
+        found[f["name"]] = frozenset(levels or {len(f["levels"])})
+    return found
 
 
 def _held(groups: Sequence[Sequence[int]]) -> int:

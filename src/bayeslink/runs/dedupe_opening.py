@@ -109,6 +109,7 @@ class SavedDedupe(DedupeRun):
         kind = self._kind_of_settings
         entries = link_toml.load(self._folder / kind.TOML, kind)
         entries.pop("output", None)
+        entries.pop("labels", None)  # known before the run, and kept with it
         known = self._known() if "labels.parquet" in self._summary["files"] else {}
         return kind.of(**{"id": None, **entries, **known}, started_in=os.getcwd())
 
@@ -168,7 +169,7 @@ class SavedDedupe(DedupeRun):
             f"{self._folder} holds the tables of a deduplication and not its draws of clusters: "
             f"bayeslink {command} --config {self._folder / toml} -o NEW makes them again. Here are "
             ".clusters, .entities, .people(), .with_entities(), .pair_probabilities(), .summary(), "
-            ".evaluate(), .report(), .plots.people(), .plots.thresholds()."
+            ".evaluate(), .report(), .review(), .plots.people(), .plots.thresholds()."
         )
 
     def _read(self, name: str) -> pa.Table:

@@ -33,6 +33,7 @@ from bayeslink.sampling.entities import Entities
 if TYPE_CHECKING:
     from bayeslink.linking.stacking import Stack
     from bayeslink.plots import DedupePictures
+    from bayeslink.review.background import ReviewPage
     from bayeslink.runs.kept_values import Keep
     from bayeslink.sampling.many_lists import ManyLists
 
@@ -175,6 +176,34 @@ class DedupeRun(Shown):
         page: Any = import_module("bayeslink.report.cluster_page")  # of a room above
         written: Path = page.report(self, path, truth=truth, values=values)
         return written
+
+    def review(
+        self,
+        directory: Any = None,
+        *,
+        show: Sequence[str] = (),
+        port: int = 0,
+        browser: bool = True,
+    ) -> ReviewPage:
+        """Judge the clusters in doubt on a page in the browser, as `bayeslink review` has it.
+
+        The page is served until `.close()`, or until this process ends, to this machine only. What
+        is judged is kept at once in the run's directory, as review.sqlite.
+
+        Parameters
+        ----------
+        directory
+            Where to save the run, if it was not opened from a directory.
+        show
+            Columns to see that are not compared; of several files, as the first calls them.
+        port
+            0 for any that is free.
+        browser
+            Open a browser, where there is a screen.
+        """
+        module: Any = import_module("bayeslink.review.background")  # of a room above
+        page: ReviewPage = module.review(self, directory, show=show, port=port, browser=browser)
+        return page
 
     def as_table(self, name: str) -> pa.Table:
         """A table of the run's directory by its name, with ids as text."""

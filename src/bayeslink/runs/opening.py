@@ -95,7 +95,7 @@ def as_run(source: Run | str | Path) -> Run:
     )
 
 
-def saved_in(run: Run) -> Path:
+def saved_in(run: Run | DedupeRun) -> Path:
     """The directory of a run, for what is kept there beside it."""
     if run.directory is None:
         raise InputError(

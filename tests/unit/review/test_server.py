@@ -35,7 +35,9 @@ def stored(run):
         return judgements.current(), judgements.sample()
 
 
-PUBLIC = ("/", "/page.css", "/page.js", "/asking.js", "/draw.js", "/overview.js")
+PUBLIC = (
+    "/", "/page.css", "/page.js", "/asking.js", "/draw.js", "/overview.js", "/people.js",
+)  # fmt: skip
 
 
 def test_without_the_token_there_is_the_empty_page_and_no_more(server):
