@@ -47,7 +47,9 @@ def settings_of_update(
 ) -> tuple[DedupeSettings, Any]:
     """The settings of an update, and its input: the earlier files, each with what is new of it."""
     run = earlier_people(run)
-    settings = replace(_settings(run), earlier=run, labels=None)  # which are known pairs by now
+    settings = replace(
+        settings_again(run), earlier=run, labels=None
+    )  # which are known pairs by now
     if settings.engine == "spark":
         raise SettingsError(
             "an update is made on this machine, and Spark made the earlier run. Find the people of "
@@ -73,8 +75,8 @@ def entries_of(settings: DedupeSettings) -> Entries:
     return {**settings.entries(), "fields": [dict(f.settings) for f in settings.fields]}
 
 
-def _settings(run: DedupeRun) -> DedupeSettings:
-    """The settings of a run; where its file says nothing of ids, they are found once more."""
+def settings_again(run: DedupeRun) -> DedupeSettings:
+    """The settings that repeat a run; where its file says nothing of ids, they are found once more."""
     settings = run.settings
     found = isinstance(run, SavedDedupe) and "\nid = " not in f"\n{run.toml}"
     return replace(settings, id=FOUND) if found else settings

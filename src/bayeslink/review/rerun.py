@@ -10,7 +10,7 @@ from typing import Any
 
 from bayeslink.errors import BayeslinkError, InputError
 from bayeslink.many_settings import ManySettings
-from bayeslink.runs.changes import link_changes
+from bayeslink.runs.changes import changes, link_changes
 from bayeslink.runs.dedupe_run import DedupeRun
 from bayeslink.runs.opening import saved_in
 from bayeslink.runs.run import Run
@@ -77,14 +77,15 @@ class Rerun:
         return str(link_changes(self._run, run))
 
     def _found(self, output: Path) -> str:
-        """Find the people again; how many there are."""
+        """Find the people again; what changed."""
         assert isinstance(self._run, DedupeRun)
         from bayeslink.linking.dedupe import dedupe_with
         from bayeslink.linking.many import link_many_with
+        from bayeslink.linking.updating_people import settings_again
 
         # What was known before is in the folder, too, with what is judged.
         settings = replace(
-            self._run.settings, labels=self._folder, known_links=None, known_nonlinks=None
+            settings_again(self._run), labels=self._folder, known_links=None, known_nonlinks=None
         )
         if isinstance(settings, ManySettings):
             if settings.files is None:
@@ -96,7 +97,7 @@ class Rerun:
                 raise _not_here()
             run = dedupe_with(settings, source, progress=self._progress)
         run.save(output, people=(self._folder / "people.parquet").exists())
-        return "\n".join(run.report_lines()[:2])
+        return str(changes(self._run, run))
 
     def _output(self) -> Path:
         """The first name that is free."""

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import time
 from contextlib import closing
 
 import numpy as np
@@ -18,6 +19,7 @@ from bayeslink.review.people_cases import MOST, find_people_cases
 from bayeslink.review.people_desk import PeopleDesk
 from bayeslink.review.people_material import people_material_of
 from bayeslink.review.people_view import OPEN, numbered, people_of, verdicts_of
+from bayeslink.review.rerun import Rerun
 from bayeslink.runs.cluster_structure import Structure
 from tests.served import Server, copied
 
@@ -407,6 +409,31 @@ def test_two_hundred_cases_are_judged_over_the_server(tmp_path):
     assert bl.read_labels(run) == expected
     for line in err.splitlines():  # the method and the status, and nothing of the records
         assert len(line.split()) < 4 or "Judgements" in line or "review" in line
+
+
+@pytest.mark.parametrize("kind", ["made", "several"])
+def test_people_are_found_again_from_the_page(kind, request, tmp_path):
+    run = copied(request.getfixturevalue(kind), tmp_path)
+    with (
+        Judgements(run / FILE) as judgements,
+        closing(PeopleDesk(people_material_of(bl.open_run(run)), judgements)) as desk,
+    ):
+        key = largest(desk)
+        ids = [desk.material.ids[r] for r in desk.material.records_of(key)]
+        judge(desk, key, numbered(ids))  # all of them are different people
+    rerun = Rerun(bl.open_run(run))
+    command = "dedupe" if kind == "made" else "link-many"
+    words = f"bayeslink {command} --config {run}/{command}.toml --labels {run} -o {run}-reviewed"
+    assert rerun.state()["command"] == words
+    rerun.start()
+    while rerun.state()["status"] == "running":
+        time.sleep(0.05)
+    assert rerun.state()["status"] == "done", rerun.state()["words"]
+    assert "run-reviewed" in rerun.state()["words"]
+    new = people_material_of(bl.open_run(tmp_path / "run-reviewed"))
+    assert len({new.structure.cluster[r] for r in new.row_of(ids)}) == len(ids)
+    said = rerun.state()["words"]
+    assert not any(name in said for name in ids)
 
 
 def test_what_the_command_says(made):
