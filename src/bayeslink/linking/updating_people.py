@@ -76,7 +76,7 @@ def entries_of(settings: DedupeSettings) -> Entries:
 
 
 def settings_again(run: DedupeRun) -> DedupeSettings:
-    """The settings that repeat a run; where its file says nothing of ids, they are found once more."""
+    """The settings that repeat a run; ids that its file does not name are found once more."""
     settings = run.settings
     found = isinstance(run, SavedDedupe) and "\nid = " not in f"\n{run.toml}"
     return replace(settings, id=FOUND) if found else settings
