@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bayeslink.dedupe_settings import DedupeSettings
 from bayeslink.errors import InputError
@@ -29,6 +28,7 @@ from bayeslink.runs.kept_values import Keep
 from bayeslink.runs.people import table_of_entities
 from bayeslink.runs.run_json import cannot_read, not_as_written, reason_of
 from bayeslink.runs.schema import NotAsWrittenError
+from bayeslink.runs.tables import table_in
 from bayeslink.sampling.entities import Entities
 
 _BESIDE = (
@@ -187,8 +187,7 @@ class SavedDedupe(DedupeRun):
             content = path.read_bytes()
             if self._summary["files"].get(path.name) != hashlib.sha256(content).hexdigest():
                 raise ValueError("it is not as the run wrote it")
-            table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
-            table.validate(full=True)
+            table = table_in(content)
         except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
             raise cannot_read(path, reason_of(error)) from None
         return table

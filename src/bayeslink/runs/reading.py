@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bayeslink.pairs.pair_tables import with_text_ids
 from bayeslink.runs import tables
@@ -60,8 +59,7 @@ class RunFiles:
     def _read_table(self, name: str) -> pa.Table:
         path, content = self.folder / f"{name}.parquet", self._content(f"{name}.parquet")
         try:
-            table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
-            table.validate(full=True)
+            table = tables.table_in(content)
         except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
             raise cannot_read(path, reason_of(error)) from None
         try:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from scipy import sparse
 
 from bayeslink.pairs.source import fields_seen
@@ -28,6 +29,21 @@ if TYPE_CHECKING:
 
 # The tables in the order in which they are written; those that a run has, it has whole.
 TABLES = ("links", "parameters", "pairs", "draws", "link_draws", "reach", "labels")
+
+
+def table_in(content: bytes) -> pa.Table:
+    """The table that the bytes of a Parquet file hold, checked.
+
+    Arrow gets a copy of its own. A thread of its may let go of the bytes after the table is there,
+    and if they are Python's and the process ends in that moment, it is aborted
+    (apache/arrow#34314).
+    """
+    own = pa.allocate_buffer(len(content))
+    memoryview(own).cast("B")[:] = content
+    with pq.ParquetFile(pa.BufferReader(own), page_checksum_verification=True) as file:
+        table = file.read()
+    table.validate(full=True)
+    return table
 
 
 @dataclass(frozen=True, slots=True)

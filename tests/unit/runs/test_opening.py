@@ -17,6 +17,7 @@ import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.engines.local import LocalPairs
 from bayeslink.runs.schema import NotAsWrittenError
+from bayeslink.runs.tables import table_in
 
 FIELDS = [bl.levenshtein("gname"), bl.levenshtein("fname"), bl.exact("occup"), bl.date("dob")]
 FEW = {"draws": 80, "tune": 40, "chains": 2}
@@ -84,6 +85,17 @@ def test_an_opened_run_is_the_run_that_was_saved(run, tmp_path):
     first = run.table.slice(5, 1).to_pylist()[0]
     one, two = (r.explain(first["id_a"], first["id_b"]) for r in (run, opened))
     assert one.evidence[0].bits == two.evidence[0].bits
+
+
+def test_arrow_reads_bytes_of_its_own(home, monkeypatch):
+    """A thread of Arrow that lets go of Python's bytes while the process ends aborts it."""
+    content = (home / "run" / "pairs.parquet").read_bytes()
+    given, reader = [], pa.BufferReader
+    monkeypatch.setattr(pa, "BufferReader", lambda own: given.append(own) or reader(own))
+    assert len(table_in(content)) > 0
+    (own,) = given
+    assert isinstance(own, pa.Buffer)
+    assert own.address != pa.py_buffer(content).address
 
 
 def test_sampling_again_from_an_opened_run(run, files, tmp_path):
