@@ -171,7 +171,6 @@ def test_commands_for_linkages_say_what_works_instead(saved, tmp_path):
         ("explain", out, "1", "2"),
         ("join", out, "-o", tmp_path / "x.csv"),
         ("population", out),
-        ("review", out),
     ):
         done = call(*words)
         assert done.exit_code != 0
