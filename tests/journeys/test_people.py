@@ -141,7 +141,6 @@ def test_every_command_after_it(kind, tmp_path):
     for command in (
         ("explain", out, "1", "2"),
         ("join", out, "-o", tmp_path / "x"),
-        ("review", out),
     ):
         with pytest.raises(RefusedError, match="it has clusters and no links"):
             told(*command)

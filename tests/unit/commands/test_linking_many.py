@@ -165,7 +165,7 @@ def test_commands_after_it(saved, tmp_path):
     found = json.loads(told("population", out, "--json"))
     assert found["median"] == people.median
     assert "draws" not in found
-    for words in (("explain", out, "1", "2"), ("join", out, "-o", tmp_path / "x"), ("review", out)):
+    for words in (("explain", out, "1", "2"), ("join", out, "-o", tmp_path / "x")):
         done = call(*words)
         assert done.exit_code != 0
         assert "is of `bayeslink link-many`, so it has clusters and no links" in done.output
