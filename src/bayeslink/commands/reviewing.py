@@ -115,6 +115,8 @@ def review(
 
 def _refuse_of_people(run: Path, *, plan: bool, draw: int | None, b: str | None) -> None:
     """Refuse what only a linkage has."""
+    if not plan and draw is None and b is None:
+        return
     command = people_command(run)
     if command is None:
         return
