@@ -43,6 +43,8 @@ def cells_of(run: DedupeRun, further: Sequence[str] = ()) -> CellsOf | str:
     except NoColumnError:
         raise
     except (BayeslinkError, KeyError, pa.ArrowException):  # whose words may name folders
+        if run.sources:  # a file that was named is not passed over
+            raise
         return NOT_THERE
     return lambda wanted: [
         {name: text_of(columns, own, row) for name, own in names.items()} for row in wanted
@@ -57,6 +59,8 @@ def _columns(run: SavedDedupe, further: Sequence[str]) -> Mapping[str, pa.Array]
         try:
             return _read(run, wanted).columns
         except BayeslinkError:
+            if run.sources:
+                raise
             return _of_files(run, {"": "with_entities"}, wanted, further)
     tables = {name: f"with_entities_{name}" for name in names}
     return _of_files(run, tables, wanted, further)
