@@ -23,6 +23,7 @@ from bayeslink.linkage.partitions import ClusterSizes, PartitionPrior, edge_cost
 from bayeslink.linkage.rivals import expected_above
 from bayeslink.model.dependence import (
     ABOVE,
+    FEWEST,
     INDEPENDENT_FIELDS,
     LEAD,
     Cover,
@@ -42,6 +43,7 @@ _MAX_ITERATIONS = 60
 _ROUNDS = 5  # in which the tree is learned, at most
 _APART = 0.05  # of what it was learned from: if more comes apart, it is learned anew
 _SETTLED = 1e-4  # of the records: as many may still change their cluster when a climb ends
+_UNLIKE, _MUCH_LESS = 0.25, 0.5  # unlikeness from which another fit is tried; share to take it
 _SAME = 0.001  # of the records, in whose clusters one mode may differ from itself
 _SHARES = (0.01, 0.1, 0.4)  # of the records that are copies, to start from
 _MOST_AT_START = 20_000_000  # pairs above θ expected, beyond which a start is left out
@@ -447,28 +449,93 @@ def _learn_structure(
     """Dependent fields, and the modes with them.
 
     m by errors comes first: where independent fields split people, their pairs are no non-links.
-    The tree follows in rounds, as in linkage, while more clusters become certain. So it does while
-    clusters that were held for certain come apart: with independent fields a household is one
-    person, certainly, and that its members agree together shows only once a tree tells them apart.
+    The tree follows in rounds. Where it ends with records joined that are rather unlike, it is
+    learned once more from the other end, at which nobody is twice.
     """
-    fields, width = problem.pairs.fields, problem.structure.all_counts.shape[1]
+    fields = problem.pairs.fields
     structure = problem.structure.dependent(fields, INDEPENDENT_FIELDS, modes[0].linked)
-    problem, modes = _climb_with(problem, structure, modes)
+    found = _learn_from_certain(*_climb_with(problem, structure, modes))
+    differ = unlikeness(found[1][0].linked.levels)
+    if differ > _UNLIKE:
+        other = _learn_from_all(problem)
+        if unlikeness(other[1][0].linked.levels) < _MUCH_LESS * differ:
+            return other
+    return found
+
+
+def unlikeness(levels: NDArray[np.uint8]) -> float:
+    """In what share of the fields that both have joined records differ; 0 where few are joined."""
+    if len(levels) < FEWEST:
+        return 0.0
+    return float((levels == 1).sum() / max(1, (levels > 0).sum()))
+
+
+def _learn_from_certain(
+    problem: _Problem, modes: list[ForestMode]
+) -> tuple[_Problem, list[ForestMode]]:
+    """The tree, from the other pairs of clusters that are certain.
+
+    In rounds, as in linkage, while more clusters become certain. So it does while clusters that
+    were held for certain come apart: with independent fields a household is one person, certainly,
+    and that its members agree together shows only once a tree tells them apart.
+    """
     certain = certain_within(problem.pairs, problem.candidates, modes[0])
     for _ in range(_ROUNDS):
-        learned_from, linked = certain, modes[0].linked
-        others = other_counts(problem.structure.all_counts, count_levels(linked.levels, width))
-        tree = replace(learn_tree(problem.pairs, learned_from, others), covers=Cover.of(fields))
-        structure = problem.structure.dependent(fields, tree, linked)
-        problem, modes = _climb_with(problem, structure, modes)
-        certain, root = (
-            certain_within(problem.pairs, problem.candidates, modes[0]),
-            roots(modes[0].parent),
-        )
+        learned_from = certain
+        problem, modes = _climb_with_tree(problem, modes, learned_from, None)
+        certain = certain_within(problem.pairs, problem.candidates, modes[0])
+        root = roots(modes[0].parent)
         apart = int((root[learned_from.a] != root[learned_from.b]).sum())
         if len(certain) <= len(learned_from) and apart <= _APART * len(learned_from):
             break
     return problem, modes
+
+
+def _learn_from_all(problem: _Problem) -> tuple[_Problem, list[ForestMode]]:
+    """The tree, from all pairs but those within clusters, of which there are none at first.
+
+    With few duplicates or none, a fit by independent fields takes households for people, or what
+    else is alike, and a tree that is learned from their other pairs does not part them.
+    """
+    pairs, keys = problem.pairs, problem.pairs.tie_keys[0]
+    rows = np.argsort(mix64(keys), kind="stable")[: most_certain(pairs.n_b)]
+    chosen = np.zeros(pairs.n_a, bool)
+    chosen[rows] = True
+    singles = np.full(pairs.n_a, -1, np.int32)
+    none = pairs_of(pairs, np.zeros(0, np.int32), np.zeros(0, np.int32))
+    modes = [
+        ForestMode(
+            problem.structure, problem.mode_of(none, singles), singles, none,
+            edge_cost(pairs.n_pairs, int(share * pairs.n_a)), 0.0, -np.inf, 0.0, False,
+        )
+        for share in _SHARES
+    ]  # fmt: skip
+    for _ in range(_ROUNDS):
+        before = modes[0]
+        a, b = pairs_within(roots(before.parent))
+        a, b = np.concatenate([a, b]), np.concatenate([b, a])
+        within = pairs_of(pairs, a[chosen[a]], b[chosen[a]])
+        problem, modes = _climb_with_tree(problem, modes, within, np.sort(rows))
+        if not _apart(before, modes[0]):
+            break
+    return problem, modes
+
+
+def pairs_of(pairs: PairSource, a: NDArray[np.int32], b: NDArray[np.int32]) -> Pairs:
+    """These pairs with their levels, whichever record of a pair is named first."""
+    return Pairs(a, b, pairs.levels_of(np.minimum(a, b), np.maximum(a, b)))
+
+
+def _climb_with_tree(
+    problem: _Problem, modes: list[ForestMode], certain: Pairs, rows: Ints | None
+) -> tuple[_Problem, list[ForestMode]]:
+    """The modes with a tree that is learned from the other pairs of these records."""
+    fields, linked = problem.pairs.fields, modes[0].linked
+    levels = count_levels(linked.levels, problem.structure.all_counts.shape[1])
+    others = other_counts(problem.structure.all_counts, levels)
+    tree = replace(learn_tree(problem.pairs, certain, others, rows), covers=Cover.of(fields))
+    structure = problem.structure.dependent(fields, tree, linked if len(linked) else None)
+    return _climb_with(problem, structure, modes)
 
 
 def _apart(one: ForestMode, other: ForestMode) -> bool:

@@ -162,14 +162,15 @@ def most_certain(n_others: int) -> int:
     return max(_RECORDS, int(_PAIRS / max(1, n_others)))
 
 
-def learn_tree(pairs: PairSource, certain: Pairs, others: Ints) -> Tree:
-    """The tree, from the other pairs of records whose link is certain.
+def learn_tree(pairs: PairSource, certain: Pairs, others: Ints, rows: Ints | None = None) -> Tree:
+    """The tree, from the other pairs of records whose link is certain, or of the `rows` named.
 
     `others` are the level counts of all pairs but the links.
     """
-    if len(certain) < FEWEST or len(pairs.fields) < 2:
+    if len(pairs.fields) < 2 or (rows is None and len(certain) < FEWEST):
         return Tree(n_certain=len(certain))
-    found = pairs.pattern_counts(rows=distinct(certain.a).astype(np.int64))
+    rows = distinct(certain.a).astype(np.int64) if rows is None else rows
+    found = pairs.pattern_counts(rows=rows)
     tables = two_way(found.levels, found.counts, pairs.fields)
     tables -= two_way(certain.levels, np.ones(len(certain), np.int64), pairs.fields)
     tables = np.maximum(tables, 0)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bayeslink.linkage.forest import POINTERS, STAR, ForestFit, components, roots
+from bayeslink.linkage.forest import POINTERS, STAR, ForestFit, components, roots, unlikeness
 from bayeslink.model.dependence import ABOVE
 from bayeslink.sampling.clusters import ClusterPosterior
 
@@ -32,7 +32,7 @@ def _on_likeness(posterior: ClusterPosterior) -> Iterator[str]:
     at = np.flatnonzero(together.probability > 0.5)
     at = at[:: max(1, len(at) // _LOOKED_AT)]
     levels = posterior.fit.pairs.levels_of(together.a[at], together.b[at])
-    share = float((levels == 1).sum() / max(1, (levels > 0).sum()))
+    share = unlikeness(levels)
     if share > _UNLIKE:
         yield (
             f"records taken to be one person differ in {100 * share:.0f} % of the fields that both "

@@ -25,6 +25,7 @@ from bayeslink.sampling.entities import Entities
 from bayeslink.sampling.identified import COUNTED, FALSE, MOST_COUNTED, factors
 
 _LOOKED_AT = 200  # draws
+_FEW = 0.01  # joins a record: as few do not leave the number of people open
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +35,13 @@ class Joins:
     pointed: float
     counted: float
     false: float
+    records: int = 0
 
     @property
     def mostly_counted(self) -> bool:
         """Whether how many people there are follows from the model alone."""
-        return self.counted > max(1.0, MOST_COUNTED * (self.pointed + self.counted))
+        few = max(1.0, _FEW * self.records)
+        return self.counted > max(few, MOST_COUNTED * (self.pointed + self.counted))
 
 
 def joins_of(
@@ -78,7 +81,7 @@ def joins_of(
     weak = float(p[outside & ~stands_out].sum() / max(p[outside].sum(), 1e-300))
     counted = max(0.0, merged * weak)
     every = n - float(people.mean())
-    return Joins(max(0.0, every - counted), counted, max(0.0, split))
+    return Joins(max(0.0, every - counted), counted, max(0.0, split), n)
 
 
 def with_doubt(

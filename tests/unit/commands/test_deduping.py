@@ -204,8 +204,8 @@ def test_a_file_of_one_record_is_one_person(tmp_path):
 def test_a_file_without_duplicates(tmp_path):
     path = csv(bl.simulate_duplicates(100, seed=5, sizes=[1]).a, tmp_path / "f.csv")
     said = told("dedupe", path, "-o", tmp_path / "out", *SHORT)
-    merged = len(pd.read_csv(tmp_path / "out/people.csv")) < 98
-    assert merged == ("hardly the same people" in said)  # then it says so
+    assert len(pd.read_csv(tmp_path / "out/people.csv")) >= 98
+    assert "hardly the same people" not in said
 
 
 def test_a_file_with_duplicates_is_not_said_to_have_none(saved):
