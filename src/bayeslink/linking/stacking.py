@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,10 +22,11 @@ from bayeslink.many_settings import ManySettings
 from bayeslink.pairs.source import Files, Ints
 from bayeslink.runs.inputs import Input
 from bayeslink.settings import FOUND
-from bayeslink.suggesting.date_formats import Formats, find_formats
+from bayeslink.suggesting.date_formats import AS_IT_LOOKS, Formats, find_formats
 from bayeslink.suggesting.one_file import id_among
 from bayeslink.suggesting.suggestion import suggest
 
+_ISO = "%Y-%m-%d"
 _DATES = 0.8  # share of a column that its formats read, from which it holds dates
 RECORD = "record"  # what a record is called among those of all files: "census:17"
 
@@ -246,31 +248,41 @@ def _data(own_id: str | None, records: Records) -> Mapping[str, pa.Array]:
     return {name: texts for name, texts in records.columns.items() if name != own_id}
 
 
-def _dates_with_formats(settings: ManySettings) -> set[str]:
-    """Columns of dates whose format was said: they stay as they are."""
-    found: set[str] = set()
+def _dates_with_formats(settings: ManySettings) -> dict[str, str]:
+    """Columns of dates whose format was said, and that format."""
+    found: dict[str, str] = {}
     for field in settings.fields or ():
-        if isinstance(field, Field) and any(field.options.get("formats", ())):
-            found.update(field.columns[0])
+        said = field.options.get("formats", (None,)) if isinstance(field, Field) else (None,)
+        if said[0] is not None:
+            found.update(dict.fromkeys(field.columns[0], said[0]))
     return found
 
 
-def _dates_alike(by_file: Sequence[dict[str, pa.Array]], said: set[str]) -> None:
-    """Write the dates of a column as 1980-02-01, where the files write them differently.
+def _dates_alike(by_file: Sequence[dict[str, pa.Array]], said: Mapping[str, str]) -> None:
+    """Write the dates of a column in one format, where the files write them differently.
 
+    As 1980-02-01, or as was said: link-many.toml says how they were compared, and is read again.
     Of one column, day and month are read in one order; here each file has its own.
     """
-    for name in {name for own in by_file for name in own} - said:
+    for name in dict.fromkeys(name for own in by_file for name in own):
         there = [own for own in by_file if name in own]
         dates = [_formats(own[name]) for own in there]
         told = [found for found in dates if found is not None and not found.ambiguous]
-        if len(told) < len(there) or len({found.formats for found in told}) < 2:
+        differ = len(told) == len(there) and len({found.formats for found in told}) > 1
+        form = said.get(name, _ISO)
+        if form == AS_IT_LOOKS or not (differ or name in said):
             continue
-        for own, found in zip(there, told, strict=True):
+        for own, found in zip(there, dates, strict=True):
+            if found is None or found.ambiguous or found.formats == (form,):
+                continue
             coded = own[name].dictionary_encode()
             days = [(found.read(text), text) for text in coded.dictionary.to_pylist()]
-            texts = [text if day is None else day.isoformat() for day, text in days]
+            texts = [text if day is None else _written(day, form) for day, text in days]
             own[name] = pa.array(texts, TEXT).take(coded.indices)
+
+
+def _written(day: dt.date, form: str) -> str:
+    return day.isoformat() if form == _ISO else day.strftime(form)  # years have four digits
 
 
 def _formats(column: pa.Array) -> Formats | None:
@@ -284,11 +296,11 @@ def _formats(column: pa.Array) -> Formats | None:
 def _common(
     read: Sequence[tuple[str | None, Records]],
     renamed: Sequence[Mapping[str, str]],
-    dates: set[str],
+    dates: Mapping[str, str],
 ) -> dict[str, pa.Array]:
     """The columns of all files, one below another; null where a file has none.
 
-    `dates`: columns whose format was said.
+    `dates`: columns whose format was said, and that.
     """
     by_file: list[dict[str, pa.Array]] = []
     for (own_id, records), names in zip(read, renamed, strict=True):

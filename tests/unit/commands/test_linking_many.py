@@ -340,3 +340,20 @@ def test_options_in_python_that_do_not_go_with_duplicates(given):
         bl.link(*files, [field], duplicates="b")
     with pytest.raises(SettingsError, match="one file"):
         bl.dedupe(files[1], **PYTHON).population()
+
+
+def test_dates_written_differently_are_read_so_again(given, tmp_path):
+    """link-many.toml has one format of a column, and the files have theirs."""
+    for (name, frame), form in zip(
+        given[0].items(), ("%d/%m/%Y", "%Y-%m-%d", "%d.%m.%Y"), strict=True
+    ):
+        column = "geboren" if "geboren" in frame else "dob"
+        days = pd.to_datetime(frame[column], errors="coerce").dt.strftime(form)
+        frame.assign(**{column: days}).to_csv(tmp_path / f"{name}.csv", index=False)
+    paths = [tmp_path / f"{name}.csv" for name in NAMES]
+    told("link-many", *paths, "--duplicates", "tax", "-o", tmp_path / "one", *SHORT)
+    toml = tmp_path / "one" / "link-many.toml"
+    assert 'format = "%Y-%m-%d"' in toml.read_text("utf-8")
+    told("link-many", "--config", toml, "-o", tmp_path / "two")
+    one, two = ((tmp_path / run / "clusters.csv").read_bytes() for run in ("one", "two"))
+    assert one == two
