@@ -270,7 +270,7 @@ def _line_blocks(
         raise InputError(
             f"{where}, line {line}: not valid {encoding or 'UTF-8'}. Say how the file is encoded "
             "with --encoding (encoding=); files from Windows are often cp1252, older ones latin-1. "
-            "Said once it is for both files, twice of A, then B: --encoding cp1252 --encoding utf-8"
+            "Of two files, once is for both, twice of A, then B: --encoding cp1252 --encoding utf-8"
         ) from None
     except UnicodeError:  # of the encoding as a whole, such as a missing byte order mark
         raise InputError(

@@ -168,7 +168,10 @@ def _refuse_what_cannot_be_added(source: Any, new: Any, what: str) -> None:
         )
     paths = [os.path.realpath(p) for p in (*each_part(source), *each_part(new)) if is_path(p)]
     if len({*paths}) < len(paths):
-        raise InputError(f"the new records are in a file that {what} has already. Give new ones.")
+        raise InputError(
+            f"a file of new records is one that the earlier run read as {what}. Give a file with "
+            "the new records alone."
+        )
 
 
 def _require_as_it_was(run: DedupeRun, old: Records, which: int) -> None:

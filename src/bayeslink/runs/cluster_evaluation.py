@@ -123,6 +123,7 @@ def evaluate_clusters(clusters: Any, truth: Any) -> ClusterEvaluation:
         raise InputError(
             f"{at.null_count:,} ids of the truth are not in the clusters. Ids are compared as "
             "text. Give the clusters of all records, those of one record among them."
+            + (" The clusters are of several files: give the truth a column file, too." * several)
         )
     cluster = numbered(found["entity_id"].take(at))
     entity = numbered(true["entity_id"])

@@ -182,7 +182,7 @@ def test_several_files(files):
 def test_what_is_refused_of_several_files(files):
     assert "NAME=new.csv" in refused("link-many", "--update", "january", "new.csv", "-o", "x")
     said = refused("link-many", "--update", "january", "survey=survey.csv", "-o", "x")
-    assert "in a file that survey has already" in said
+    assert "the earlier run read as survey" in said
     pd.read_csv("new.csv", dtype=str).drop(columns="dob").to_csv("less.csv", index=False)
     said = refused("link-many", "--update", "january", "survey=less.csv", "-o", "x")
     assert "the new records of survey have no column 'dob', which is compared" in said
@@ -203,7 +203,7 @@ def test_what_is_refused(months):
     assert "9 records of the new batch have ids that the earlier file has too" in said
     pd.read_csv("feb.csv", dtype=str).drop(columns="dob").to_csv("less.csv", index=False)
     assert "there is no column 'dob'" in refused(*update, "less.csv", "-o", "x")
-    assert "in a file that FILE has already" in refused(*update, "jan.csv", "-o", "x")
+    assert "the earlier run read as FILE" in refused(*update, "jan.csv", "-o", "x")
     said = refused(*update, "feb.csv", "--on", "dob", "-o", "x")
     assert "--on does not go with --update" in said
     assert "bayeslink dedupe --update january NEW" in refused(
