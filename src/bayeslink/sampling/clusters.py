@@ -124,7 +124,7 @@ class ClusterPosterior(Shown):
         theta = edge_cost(self.fit.pairs.n_pairs, round(self.fit.pairs.n_a - self.drawn.mean))
         out = standing_out(together.probability, self.parameters.weight_of(levels), theta)
         cluster = self.estimate().cluster
-        joins = joins_of(self.kept, together, out, cluster)
+        joins = joins_of(self._some(_COMPARED), together, out, cluster)
         entities = with_doubt(self.drawn, joins, together, cluster, files, self.seed)
         return replace(self, entities=entities, joins=joins)
 

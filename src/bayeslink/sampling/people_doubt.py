@@ -24,7 +24,6 @@ from bayeslink.pairs.source import Files, Floats, Ints
 from bayeslink.sampling.entities import Entities
 from bayeslink.sampling.identified import COUNTED, FALSE, MOST_COUNTED, factors
 
-_LOOKED_AT = 200  # draws
 _FEW = 0.01  # joins a record: as few do not leave the number of people open
 
 
@@ -55,23 +54,18 @@ def joins_of(
     Parameters
     ----------
     kept
-        Draw × row: the cluster of each row.
+        Draw × row: the cluster of each row, in some of the draws.
     stands_out
         Which pairs of `together` can be pointed to.
     cluster
         The estimate: of each row, the row that represents its cluster.
     """
     n = len(cluster)
-    looked_at = kept[
-        np.unique(np.linspace(0, len(kept) - 1, min(_LOOKED_AT, len(kept))).round()).astype(
-            np.int64
-        )
-    ]
     number = np.unique(cluster, return_inverse=True)[1].astype(np.int64)
     size = np.bincount(number)
     several = np.flatnonzero(size[number] > 1)
-    people, parts = (np.zeros(len(looked_at)) for _ in range(2))
-    for at, draw in enumerate(looked_at):
+    people, parts = np.zeros((2, len(kept)))
+    for at, draw in enumerate(kept):
         people[at] = len(np.unique(draw))
         parts[at] = len(np.unique(number[several] * n + draw[several]))
     split = float(parts.mean() - (size > 1).sum())
@@ -95,13 +89,13 @@ def with_doubt(
     """The same draws with the doubt. People by size are rounded by themselves."""
     n, shape = len(cluster), drawn.draws.shape
     if joins.mostly_counted:
-        people = drawn.draws.copy()
-        people.reshape(-1)[1::2] = round(n - joins.pointed)
-        return replace(drawn, draws=np.clip(people, 1, n))
-    counted, false = (
-        amount * (factors(shape, sd, seed, part) - 1)
-        for part, (amount, sd) in enumerate(((joins.counted, COUNTED), (joins.false, FALSE)))
-    )
+        counted, false = np.zeros((2, *shape))
+        counted.reshape(-1)[1::2] = -joins.counted
+    else:
+        counted, false = (
+            amount * (factors(shape, sd, seed, part) - 1)
+            for part, (amount, sd) in enumerate(((joins.counted, COUNTED), (joins.false, FALSE)))
+        )
     people = np.clip(np.rint(drawn.draws - counted + false).astype(np.int64), 1, n)
     inside = cluster[together.a] == cluster[together.b]
     size = np.bincount(cluster, minlength=n)[cluster]

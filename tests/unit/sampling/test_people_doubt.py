@@ -89,10 +89,21 @@ def test_a_clean_file_stays_clean_and_sets_of_files_follow():
 
 
 def test_where_most_is_counted_there_are_bounds_and_a_note():
-    joins = Joins(1.0, 3.0, 0.0)
+    joins = Joins(0.0, 2.0, 0.0)
     assert joins.mostly_counted
     found = with_doubt(drawn(), joins, pairs_together(KEPT), ESTIMATE, None, seed=1)
-    assert found.interval() == (4, 5)  # as drawn, and with nothing but what can be pointed to
+    assert found.interval() == (4, 6)  # as drawn, and with nothing but what can be pointed to
+
+
+def test_where_most_is_counted_the_files_that_people_are_in_have_bounds_too():
+    """Else the population would have a narrow interval, from the draws alone."""
+    files = Files(("x", "y"), np.array([0, 1, 0, 1, 0, 1]), (0, 1))
+    kept = np.array([[0, 0, 2, 3, 4, 5], [0, 0, 2, 3, 3, 5]] * 2, np.int32)
+    found = with_doubt(
+        drawn(of_files=[0, 1, 1, 2]), Joins(0.0, 2.0, 0.0), pairs_together(kept), kept[0], files, 1
+    )
+    assert found.interval() == (4, 6)
+    assert [(row["low"], row["high"]) for row in found.by_files()] == [(0, 2), (1, 3), (1, 3)]
 
 
 def test_a_run_tells_draws_from_doubt_and_keeps_both(tmp_path):
