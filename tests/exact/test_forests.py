@@ -12,8 +12,8 @@ from bayeslink.engines.listed import ListedPairs
 from bayeslink.errors import SettingsError
 from bayeslink.kernels import random
 from bayeslink.linkage.clustering import ClusterLoss, least_loss, pairs_together
-from bayeslink.linkage.forest import roots, solve_forest
 from bayeslink.linkage.partitions import ClusterSizes, PartitionPrior
+from bayeslink.linkage.pointers import roots, solve_forest
 from bayeslink.model.structure import Structure
 from bayeslink.model.weights import Parameters, Priors
 from bayeslink.pairs.source import Files, Pairs, count_levels

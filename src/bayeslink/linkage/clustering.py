@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bayeslink.errors import SettingsError
 from bayeslink.kernels.partitions import improve_partition
-from bayeslink.linkage.forest import components, pairs_within
+from bayeslink.linkage.pointers import components, pairs_within
 from bayeslink.pairs.source import Floats, Ints
 
 _ROUNDS = 100

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bayeslink.linkage.forest import components as joined_parts
+from bayeslink.linkage.pointers import components as joined_parts
 from bayeslink.pairs.source import Floats, Ints
 from bayeslink.runs.cluster_tables import record_names
 

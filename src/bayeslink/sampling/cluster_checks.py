@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bayeslink.linkage.forest import POINTERS, STAR, ForestFit, components, roots, unlikeness
+from bayeslink.linkage.forest import ForestFit, unlikeness
+from bayeslink.linkage.pointers import POINTERS, STAR, components, roots
 from bayeslink.model.dependence import ABOVE
 from bayeslink.sampling.clusters import ClusterPosterior
 

@@ -22,8 +22,10 @@ from bayeslink.kernels.births import BARRED, Far
 from bayeslink.kernels.forest import run_forest
 from bayeslink.kernels.forest_records import Output
 from bayeslink.kernels.trees import Candidates, Forest, Prior, Space
-from bayeslink.linkage.forest import ForestFit, known_groups, log_rho_grid
+from bayeslink.linkage.forest import ForestFit
+from bayeslink.linkage.forest_modes import known_groups
 from bayeslink.linkage.partitions import PartitionPrior, sets_of
+from bayeslink.linkage.pointers import log_rho_grid
 from bayeslink.model.kernel_input import describe_vectors, kernel_model, start_parameters
 from bayeslink.model.structure import Structure
 from bayeslink.pairs.hashing import mix64

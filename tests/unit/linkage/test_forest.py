@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import bayeslink as bl
-from bayeslink.linkage.forest import fit_forest, pairs_within, unlikeness
+from bayeslink.linkage.forest import fit_forest, unlikeness
+from bayeslink.linkage.pointers import pairs_within
 
 
 def fields():
