@@ -44,6 +44,7 @@ from bayeslink.comparing.level_tables import (
     level_table,
     means_equal,
 )
+from bayeslink.comparing.names import name_part
 from bayeslink.comparing.rules import Near
 from bayeslink.comparing.texts import Alike
 from bayeslink.data.records import Records
@@ -240,6 +241,8 @@ def encode(field: Field, records: Records, side: int) -> Codes:
     if field.missing:
         declared[:-1] = [text.strip() in field.missing for text in texts.to_pylist()]
     if is_text(field):
+        if part := field.options.get("part", (None, None))[side]:
+            texts = pa.array([name_part(text, part) for text in texts.to_pylist()], texts.type)
         evened = normalise_texts(texts, field.normalise)
         if recodes := field.options.get("recode"):
             steps = field.normalise

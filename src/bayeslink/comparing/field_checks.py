@@ -16,6 +16,8 @@ from bayeslink.errors import SettingsError
 from bayeslink.plain import is_text, plain, texts
 
 NORMALISATIONS = ("unicode", "case", "accents", "punctuation", "space")
+# Parts of a whole name; the last two where the family name comes first, without a comma.
+GIVEN, FAMILY, GIVEN_LAST, FAMILY_FIRST = PARTS = ("given", "family", "given last", "family first")
 
 Columns = tuple[tuple[str, ...], tuple[str, ...]]
 
@@ -193,6 +195,18 @@ def _checked_recode(column: str, given: Any) -> dict[str, str]:
             f"{type(given).__name__}."
         )
     return {str(plain(value)): str(plain(meaning)) for value, meaning in given.items()}
+
+
+def checked_parts(column: str, given: Any) -> tuple[str | None, str | None]:
+    """Which part of a whole name is compared, of A and of B."""
+    parts = plain(given)
+    parts = parts if isinstance(parts, list) else [parts, parts]
+    if len(parts) != 2 or not {*parts} <= {None, "", *PARTS}:
+        raise SettingsError(
+            f"name({column!r}): part takes the part of a whole name, or that in A and that in B "
+            f"(None: the column as it is), got {given!r}. Allowed: {', '.join(map(repr, PARTS))}."
+        )
+    return parts[0] or None, parts[1] or None
 
 
 def checked_formats(column: str, given: Any) -> tuple[str | None, str | None]:

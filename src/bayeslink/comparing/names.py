@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
+from bayeslink.comparing.field_checks import FAMILY, GIVEN, GIVEN_LAST
 from bayeslink.comparing.nicknames import nickname_groups
 from bayeslink.comparing.rules import SAME, Keys, Ladder, Rule, near
 
@@ -50,6 +51,41 @@ def bare_name(text: str) -> str:
         if not (word in _TITLES and k == 0) and not (word in _SUFFIXES and k > 0)
     ]
     return " ".join(kept or words)
+
+
+def name_part(text: str, part: str) -> str:
+    """The given or the family name in a whole one; "" if it has one word only, and no given name.
+
+    A family name stands before a comma. Without one, it is the last word of all, or the first, with
+    such as "van der" before it.
+
+    >>> name_part("van der Berg, Anna", "given"), name_part("Anna van der Berg", "family")
+    ('Anna', 'van der Berg')
+    """
+    head, _, tail = (side.split() for side in text.partition(","))
+    if all(map(_is_suffix, tail)):  # John Smith, Jr.
+        words = [word for word in head if not _is_suffix(word)] or head
+        head, tail = _family_last(words) if part in (GIVEN, FAMILY) else _family_first(words)
+    return " ".join(tail if part in (GIVEN, GIVEN_LAST) else head)
+
+
+def _family_last(words: list[str]) -> tuple[list[str], list[str]]:
+    """Family name and given names."""
+    k = len(words) - 1
+    while k > 1 and words[k - 1].casefold() in _PARTICLES:
+        k -= 1
+    return words[max(k, 0) :], words[: max(k, 0)]
+
+
+def _family_first(words: list[str]) -> tuple[list[str], list[str]]:
+    k = 1
+    while k < len(words) - 1 and words[k - 1].casefold() in _PARTICLES:
+        k += 1
+    return words[:k], words[k:]
+
+
+def _is_suffix(word: str) -> bool:
+    return word.strip(".,").casefold() in _SUFFIXES
 
 
 def sound(word: str) -> str:

@@ -92,7 +92,7 @@ def _value(key: str, text: str) -> Any:
         return text
     if key == "recode":
         return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
-    if key == "units":
+    if key in ("units", "part"):
         return text.split(",") if "," in text else text
     if key in ("columns", "normalise", "missing") or (key == "valid" and "-" in text[1:]):
         return [part for part in text.split(",") if part or key == "missing"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bayeslink.comparing.codes import (
@@ -24,7 +25,7 @@ from bayeslink.comparing.codes import (
     phone_ladder,
     postcode_ladder,
 )
-from bayeslink.comparing.field_checks import checked_cuts, checked_flag
+from bayeslink.comparing.field_checks import checked_cuts, checked_flag, checked_parts
 from bayeslink.comparing.fields import Field, is_auto, make_field, refuse_priors
 from bayeslink.comparing.names import LABELS as NAME_LABELS
 from bayeslink.comparing.names import bare_name, name_ladder
@@ -59,7 +60,11 @@ def company(column: str, cuts: Sequence[float] | str = "auto", **common: Any) ->
 
 
 def name(
-    column: str, *, nicknames: Mapping[str, Iterable[str]] | None = None, **common: Any
+    column: str,
+    *,
+    nicknames: Mapping[str, Iterable[str]] | None = None,
+    part: str | Sequence[str | None] | None = None,
+    **common: Any,
 ) -> Field:
     """Names of people.
 
@@ -68,8 +73,10 @@ def name(
     up to a quarter; sounds alike; an initial; edit distance up to a half; different. Titles and
     suffixes are left out. Levels that hardly any pairs have are joined.
 
-    `nicknames` adds to the embedded table: {"Robert": ["Robin"], …}. Other parameters as for
-    `exact`.
+    `nicknames` adds to the embedded table: {"Robert": ["Robin"], …}. `part` takes one part of a
+    whole name, "Smith, John" or "John Smith": "given" or "family"; "given last" or "family first"
+    where "Smith John" is written without a comma. For either file, or a pair for A and B with None
+    where the column is the part itself: `part=("family", None)`. Other parameters as for `exact`.
     """
     common.setdefault("bands", "auto")
     extra = None
@@ -79,9 +86,12 @@ def name(
                 f'name({column!r}): nicknames takes forms by name, such as {{"Robert": ["Bob"]}}.'
             )
         extra = {str(k): [str(form) for form in forms] for k, forms in nicknames.items()}
-    own = {"nicknames": extra} if extra else {}
+    parts = checked_parts(column, part)
+    own: dict[str, Any] = {"nicknames": extra} if extra else {}
+    own |= {"part": [p or "" for p in parts]} if any(parts) else {}
     ladder = name_ladder(tuple((k, *forms) for k, forms in (extra or {}).items()))
-    return _ladder_field("name", column, NAME_LABELS, ladder, common, bare_name, own)
+    made = _ladder_field("name", column, NAME_LABELS, ladder, common, bare_name, own)
+    return replace(made, options={**made.options, "part": parts}) if any(parts) else made
 
 
 def person_name(first: str, last: str, **common: Any) -> list[Field]:

@@ -48,13 +48,14 @@ def grade(pairs: Sequence[ColumnPair], n: tuple[int, int], in_doubt: bool = Fals
     Dates of events do not count. Fields are poor where none of them tells people apart, and no
     better than fair where a column that would is `in_doubt`.
     """
-    logs = {}
+    logs = []
     for pair in [pair for pair in pairs if not pair.event] or pairs:
         chance = max(pair.chance, _AT_MOST) if pair.kind in _LONG else pair.chance
-        logs[pair.columns[0]] = pair.complete[0] * pair.complete[1] * math.log(chance)
-    strongest = min(logs, key=lambda name: logs[name])
-    all_agree = max(n) * math.exp(sum(logs.values()))
-    without = all_agree * math.exp(-logs[strongest])
+        name = pair.settings.get("name", pair.columns[0])
+        logs.append((pair.complete[0] * pair.complete[1] * math.log(chance), name))
+    most, strongest = min(logs)
+    all_agree = max(n) * math.exp(sum(log for log, _ in logs))
+    without = all_agree * math.exp(-most)
     word = "good" if without <= _ENOUGH else "fair" if all_agree <= _ENOUGH else "poor"
     if not any(pair.kind in _TELLING and not pair.event for pair in pairs):
         word = "poor"

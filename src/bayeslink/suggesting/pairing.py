@@ -12,6 +12,7 @@ from bayeslink.suggesting.likely_pairs import LikelyPairs
 from bayeslink.suggesting.profiles import Profile
 from bayeslink.suggesting.recodes import recoded, recoded_apart
 from bayeslink.suggesting.shapes import plain_words
+from bayeslink.suggesting.split_names import NamePart, split_name
 from bayeslink.suggesting.units import as_places, with_units
 
 # Kinds by how much they say, where one column is taken for one and its partner for another.
@@ -58,7 +59,7 @@ def pair_columns(
     pairs = _best_first(_scored(pool[0], pool[1], shared, likely))
     taken = [{c for pair in pairs for c in pair.all_columns[side]} for side in (0, 1)]
     left = [[p for p in side if p.name not in taken[k]] for k, side in enumerate(usable)]
-    pairs += _wholes_and_parts(left[0], left[1])
+    pairs += _wholes_and_parts(left[0], left[1], sampled)
     pairs += _streets(pairs, left[0], left[1])
     pairs += _births_and_years(left[0], left[1])
     pairs += _last_texts(pairs, left[0], left[1])
@@ -279,7 +280,9 @@ def _in_order(whole: Profile, parts: Sequence[Profile]) -> tuple[Profile, ...]:
     return tuple(parts) if first >= last else tuple(reversed(parts))
 
 
-def _wholes_and_parts(a: Sequence[Profile], b: Sequence[Profile]) -> list[ColumnPair]:
+def _wholes_and_parts(
+    a: Sequence[Profile], b: Sequence[Profile], sampled: tuple[float, float]
+) -> list[ColumnPair]:
     """A full name against a first and a last name, an address against number and street."""
     found = []
     for whole, parts in _WHOLE_OF_PARTS.items():
@@ -291,12 +294,24 @@ def _wholes_and_parts(a: Sequence[Profile], b: Sequence[Profile]) -> list[Column
             at_once = [
                 p for p in one if not of_whom(p.name) and (p.kind == whole or _made_of(p, known))
             ]
-            if at_once:
+            if at_once and whole == "full name" and (split := split_name(at_once[0], known)):
+                found += [_part_and_part(*two, side, sampled) for two in split]
+            elif at_once:
                 sides: list[tuple[Profile, ...]] = [(at_once[0],), _in_order(at_once[0], known)]
                 why = f"a {whole} on one side, its parts on the other"
                 x, y = sides if side == 0 else sides[::-1]
                 found.append(ColumnPair(x, y, whole, 0.0, why))
     return found
+
+
+def _part_and_part(
+    own: NamePart, other: Profile, side: int, sampled: tuple[float, float]
+) -> ColumnPair:
+    """A part of the full name of a side, and the column that has that part on the other."""
+    (x, of_x), (y, of_y) = [(own.profile, own.part), (other, None)][:: 1 if side == 0 else -1]
+    why = f"the {other.kind} in a full name on one side, by itself on the other"
+    how = {"part": (of_x, of_y), "name": other.name}
+    return ColumnPair((x,), (y,), other.kind, values_in_common(x, y, sampled), why, how)
 
 
 def _births_and_years(a: Sequence[Profile], b: Sequence[Profile]) -> list[ColumnPair]:

@@ -74,7 +74,7 @@ def _as_beside_others(p: Profile, others: Sequence[str]) -> Profile:
     """A name that means another one by itself: Name beside Vorname, Nom without a Prénom."""
     n_words = sum(len(key.split()) for key in p.present) / max(1, len(p.present))
     alone = "given name" in others and "family name" not in others
-    if p.thing == "name" and alone and p.kind in ("words", *_NAMES) and n_words < 1.6:
+    if p.thing == "name" and alone and p.kind in ("words", "text", *_NAMES) and n_words < 1.6:
         return replace(p, kind="family name", thing="family name")
     if p.kind in _NAMES and not {*_NAMES, "full name"} & {*others} and n_words >= 1.6:
         return replace(p, kind="full name", thing="full name")

@@ -44,6 +44,8 @@ def settings_in_words(field: Field) -> str:
         said.append(" and ".join(forms))
     if field.missing:
         said.append(f"{len(field.missing)} filler value{'s' * (len(field.missing) > 1)}")
+    if parts := [part for part in field.settings.get("part", ()) if part]:
+        said.append(f"{parts[0].split()[0]} name in it")
     if "recode" in field.settings:
         said.append("recoded")
     if units := field.settings.get("units"):

@@ -16,7 +16,7 @@ from bayeslink.comparing.comparisons import level_matrix
 from bayeslink.comparing.dictionaries import build_dictionary
 from bayeslink.comparing.from_data import FEWEST, joined_levels, settled
 from bayeslink.comparing.level_tables import level_table
-from bayeslink.comparing.names import bare_name, sound
+from bayeslink.comparing.names import bare_name, name_part, sound
 from bayeslink.engines.open_levels import levels_beside
 from bayeslink.errors import SettingsError
 from tests import oracles
@@ -36,6 +36,35 @@ def label(field, x, y):
 
 
 # --- what a person expects ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("whole", "given_name", "family"),
+    [
+        ("Smith, Anna Maria", "Anna Maria", "Smith"),
+        ("Anna Maria Smith", "Anna Maria", "Smith"),
+        ("Anna van der Berg", "Anna", "van der Berg"),
+        ("John Smith, Jr.", "John", "Smith"),
+        ("Smith,", "", "Smith"),
+        (", Anna", "Anna", ""),
+        ("Smith", "", "Smith"),
+        (" ", "", ""),
+    ],
+)
+def test_parts_of_a_whole_name(whole, given_name, family):
+    assert (name_part(whole, "given"), name_part(whole, "family")) == (given_name, family)
+
+
+def test_a_family_name_that_comes_first():
+    parts = ("family first", "given last")
+    assert [name_part("van der Berg Anna", p) for p in parts] == ["van der Berg", "Anna"]
+    assert [name_part("Smith, Anna", p) for p in parts] == ["Smith", "Anna"]
+    assert [name_part("", p) for p in parts] == ["", ""]
+
+
+def test_a_part_that_is_none_is_refused():
+    with pytest.raises(SettingsError, match="'given', 'family', 'given last', 'family first'"):
+        bl.name("x", part="first")
 
 
 @pytest.mark.parametrize(

@@ -45,11 +45,12 @@ COMPARED = {
     },
     r.clinics_on_a_map: {
         "name": ("text", "libelle"),
-        "latitude": ("geo", "lat", "lon"),
+        "latitude,longitude": ("geo", "lat", "lon"),
         "altitude_m": ("numeric", "altitude_ft"),
     },
     r.italian_names_in_one_column: {
-        "Cognome e nome": ("name", "last_name", "first_name"),
+        "first_name": ("name", "first_name"),
+        "last_name": ("name", "last_name"),
         "Data di nascita": ("date", "birth_year", "birth_month", "birth_day"),
         "Sesso": ("name", "gender"),
         "CAP": ("postcode", "zip"),
@@ -71,7 +72,7 @@ def read(make):
 def test_what_is_chosen_finds_the_links(make, tmp_path):
     a, b, truth = make(tmp_path, 1000, 700, seed=11)
     found = bl.suggest(a, b, read=read(make))
-    chosen = {f.columns[0][0]: (f.kind, *f.columns[1]) for f in found.fields}
+    chosen = {f.name: (f.kind, *f.columns[1]) for f in found.fields}
     assert chosen == COMPARED[make]
     run = bl.link(a, b, read=read(make), **CHAINS)
     links = {(row["id_a"], row["id_b"]) for row in run.links.to_pylist()}

@@ -110,7 +110,7 @@ def test_columns_about_someone_else_are_not_paired():
     assert left_out(found)["A", "mother_first_name"] == "B has no such column"
 
 
-def test_a_full_name_goes_with_first_and_last_name():
+def test_a_full_name_is_split_where_first_and_last_name_stand_apart():
     rng = np.random.default_rng(4)
     given = rng.choice(["Anna", "John", "Mary", "Peter", "Emma", "Ruth", "Paul", "David"], 200)
     family = rng.choice([f"{x}{y}" for x in "BCDFG" for y in ("arson", "ilton", "oke")], 200)
@@ -118,9 +118,14 @@ def test_a_full_name_goes_with_first_and_last_name():
     born = [f"19{k % 70 + 10}-0{k % 9 + 1}-1{k % 7}" for k in range(200)]
     a = pa.table({"Name": full, "dob": born})
     b = pa.table({"first_name": given, "last_name": family, "dob": born})
-    found = {f.name: f for f in bl.suggest(a, b).fields}
-    assert found["Name"].columns == (("Name",), ("first_name", "last_name"))
-    assert found["Name"].kind == "name"
+    found = bl.suggest(a, b)
+    fields = {f.name: f for f in found.fields}
+    assert {*fields} == {"first_name", "last_name", "dob"}
+    assert fields["last_name"].columns == (("Name",), ("last_name",))
+    assert fields["last_name"].settings["part"] == ["family", ""]
+    assert "Name = first_name: name (given name in it)" in "\n".join(found.explained())
+    turned = {f.name: f.settings.get("part") for f in bl.suggest(b, a).fields}
+    assert turned == {"first_name": ["", "given"], "last_name": ["", "family"], "dob": None}
 
 
 def test_what_is_said_twice_is_compared_once():
