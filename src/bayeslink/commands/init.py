@@ -1,4 +1,4 @@
-"""`profile`: what is in the files; `init`: a link.toml drafted from them; `comparisons`."""
+"""`profile`: what is in the files; `init`: settings drafted from them; `comparisons`."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def profile(
 
 @click.command()
 @click.argument("a", type=FILE_TEXT)
-@click.argument("b", type=FILE_TEXT)
+@click.argument("b", type=FILE_TEXT, required=False)
 @click.option("--id", "ids", multiple=True, help="Id column (twice: in A, then in B). [found]")
 @reading
 @click.option(
-    "-o", "--output", default="link.toml", show_default=True, type=FILE, metavar="link.toml"
+    "-o", "--output", type=FILE, metavar="FILE", help="[link.toml, or dedupe.toml of one file]"
 )
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 @click.option("--explain", is_flag=True, help="Say why each column is compared, or left out.")
@@ -81,17 +81,29 @@ def profile(
 @verbose
 @as_json_option
 def init(
-    a: str, b: str, output: Path, force: bool, explain: bool, as_json: bool, **flags: Any
+    a: str,
+    b: str | None,
+    output: Path | None,
+    force: bool,
+    explain: bool,
+    as_json: bool,
+    **flags: Any,
 ) -> None:
-    """Look at the files A and B and write a link.toml that says what to compare, and why."""
-    require_there(a, "A")
-    require_there(b, "B")
+    """Look at the files A and B and write a link.toml that says what to compare, and why.
+
+    Of A alone, a dedupe.toml: what to compare among its own records.
+    """
+    command = "link" if b else "dedupe"
+    output = output or Path(f"{command}.toml")
+    for place, side in ((a, "A"), (b, "B")):
+        if place is not None:
+            require_there(place, side)
     with showing_progress() as progress:
         from bayeslink.runs.link_toml import refuse_existing_file, write_new
 
         settings = LinkSettings.of(**said({"a": a, "b": b, **flags}))
         refuse_existing_file(output, force=force)
-        progress("looking at the files")
+        progress("looking at the files" if b else "looking at the file")
         suggestion = suggest_for(settings)
         write_new(output, suggestion.to_toml(a, b, output.parent), force=force)
     shown = click.format_filename(output)
@@ -99,7 +111,7 @@ def init(
         print_json({"output": str(output), **suggestion.as_dict()})
         return
     tell("\n".join(suggestion.explained() if explain else suggestion.lines()))
-    tell(f"Written to {shown}. Read it, then: bayeslink link --config {shown} -o out")
+    tell(f"Written to {shown}. Read it, then: bayeslink {command} --config {shown} -o out")
 
 
 def suggest_for(settings: LinkSettings) -> Suggestion:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing.fields import Field
+from bayeslink.comparing.parsing import fields_from as made_from
 from bayeslink.data.headers import require_columns
 from bayeslink.data.locations import paths_of
 from bayeslink.data.records import Records
@@ -113,6 +114,7 @@ def link_many_with(
         checkpoints.bind({f"input {name}": str(told["sha256"]) for name, told in inputs})
     own = replace(settings, id=name_of_records(records.columns))
     chosen, more = with_fields_of_one(as_table(records), own, progress)
+    chosen = replace(chosen, fields=_recoded(chosen.fields, settings.fields, stack.recodes))
     room = Memory(parse_memory(settings.memory))
     used = [c for f in (*chosen.fields, *block_fields(settings.block)) for c in f.columns[0]]
     require_columns(list(records.columns), used, f"the files {records.label}")
@@ -153,6 +155,21 @@ def _check_keep(stack: Stack, records: Records, settings: ManySettings) -> None:
     for name in date_columns(settings.keep):
         for k in range(len(stack.names)):
             days_of(records.columns[name].take(pa.array(stack.rows(k))), name)
+
+
+def _recoded(
+    fields: Sequence[Field], asked: Any, recodes: Mapping[str, Mapping[str, str]]
+) -> list[Field]:
+    """The fields that were chosen, with what values stand for where files have other codes."""
+    given = [field for field in asked or () if isinstance(field, Field)]
+    return [
+        made_from({**field.settings, "recode": recodes[column]})[0]
+        if field.kind == "exact"
+        and field not in given
+        and (column := field.columns[0][0]) in recodes
+        else field
+        for field in fields
+    ]
 
 
 def _of_files(table: pa.Table, stack: Stack) -> pa.Table:

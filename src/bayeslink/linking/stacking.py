@@ -39,6 +39,7 @@ class Stack:
     inputs: tuple[Input, ...]
     renamed: tuple[Mapping[str, str], ...]  # of each file: its columns by their own names
     told: tuple[Mapping[str, Any], ...]  # of each file, for provenance
+    recodes: Mapping[str, Mapping[str, str]]  # of columns: what values of one file are in another
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,7 +97,7 @@ def stacked(
         )
     _refuse(files)
     read = [read_file(source, name, settings, said) for name, source in files.items()]
-    renamed = _renamed(names, read, settings, said)
+    renamed, recodes = _renamed(names, read, settings, said)
     columns = _common(read, renamed, _dates_with_formats(settings))
     of = np.repeat(np.arange(len(names)), [len(records) for _, records in read])
     stack = Stack(
@@ -117,6 +118,7 @@ def stacked(
         ),
         renamed=renamed,
         told=tuple(records.told() for _, records in read),
+        recodes=recodes,
     )
     ids = [
         pc.binary_join_element_wise(pa.scalar(name, TEXT), records.ids, pa.scalar(":", TEXT))
@@ -200,9 +202,14 @@ def _renamed(
     read: Sequence[tuple[str | None, Records]],
     settings: ManySettings,
     said: list[str],
-) -> tuple[dict[str, str], ...]:
-    """What columns of each file are called in the first; found by what is in them unless given."""
+) -> tuple[tuple[dict[str, str], ...], dict[str, dict[str, str]]]:
+    """What columns of each file are called in the first; found by what is in them unless given.
+
+    And for columns of codes, what values stand for, unless all comparisons are given.
+    """
     asked = settings.columns or {}
+    chosen = settings.fields is None or any(isinstance(field, str) for field in settings.fields)
+    recodes: dict[str, dict[str, str]] = {}
     if unknown := [name for name in asked if name not in names]:
         raise SettingsError(f"columns names {unknown[0]!r}, and the files are {', '.join(names)}.")
     out: list[dict[str, str]] = []
@@ -214,8 +221,11 @@ def _renamed(
                 f"{', '.join(records.columns)}."
             )
         found: dict[str, str] = {}
-        if k > 0 and name not in asked:
-            found = _found(read[0], (own_id, records))
+        if k > 0 and (chosen or name not in asked):
+            proposed = _proposed(read[0], (own_id, records))
+            if name not in asked:
+                found = _found(proposed, read[0], (own_id, records))
+            _add_recodes(recodes, proposed, {**found, **given})
             if found:
                 told = ", ".join(f"{own} is {common}" for own, common in found.items())
                 said.append(
@@ -223,18 +233,44 @@ def _renamed(
                     "that is wrong, say so with columns (link-many.toml, columns=)."
                 )
         out.append({**found, **given})
-    return tuple(out)
+    return tuple(out), recodes
 
 
-def _found(first: tuple[str | None, Records], other: tuple[str | None, Records]) -> dict[str, str]:
-    """Columns of another file that hold the same as one of the first, of another name."""
+def _proposed(
+    first: tuple[str | None, Records], other: tuple[str | None, Records]
+) -> tuple[Field, ...]:
+    """What would be compared in these two files."""
     tables = [pa.table(dict(_data(*given))) for given in (first, other)]
     try:
-        proposed = suggest(*tables, id=None)
+        return suggest(*tables, id=None).fields
     except (InputError, SettingsError):  # nothing in common, by name or by content
-        return {}
+        return ()
+
+
+def _add_recodes(
+    recodes: dict[str, dict[str, str]], proposed: Sequence[Field], names: Mapping[str, str]
+) -> None:
+    """What values stand for, whichever file they are in; one meaning for all files."""
+    for field in proposed:
+        (a, *_), (b, *_) = field.columns
+        table = field.settings.get("recode")
+        if isinstance(table, dict) and names.get(b, b) == a:  # no list: its files disagree
+            known = recodes.setdefault(a, {})
+            for value, meaning in table.items():
+                if value in known:  # 1 is M in one file, and male in this one
+                    known[meaning] = known[value]
+                else:
+                    known[value] = str(known.get(meaning, meaning))
+
+
+def _found(
+    proposed: Sequence[Field],
+    first: tuple[str | None, Records],
+    other: tuple[str | None, Records],
+) -> dict[str, str]:
+    """Columns of another file that hold the same as one of the first, of another name."""
     found: dict[str, str] = {}
-    for field in proposed.fields:
+    for field in proposed:
         a, b = field.columns
         alone = len(a) == len(b) == 1 and a != b
         free = a[0] not in other[1].columns and a[0] not in found.values()

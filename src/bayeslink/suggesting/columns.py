@@ -12,9 +12,12 @@ from bayeslink.data.records import read_records
 from bayeslink.engines.compare import read_options
 from bayeslink.errors import NoColumnError, SettingsError
 from bayeslink.suggesting.births import with_events
+from bayeslink.suggesting.likely_pairs import LikelyPairs
 from bayeslink.suggesting.pairing import pair_columns, pair_named
 from bayeslink.suggesting.profiles import profile_columns, sample_rows
 from bayeslink.suggesting.proposing import COMPARISONS, propose
+from bayeslink.suggesting.recodes import recoded
+from bayeslink.suggesting.units import with_units
 
 
 def with_chosen(
@@ -32,20 +35,34 @@ def with_chosen(
     named = {text: _both(text) for text in given if isinstance(text, str)}
     if not named:
         return [field for field in given if isinstance(field, Field)], None
+    fields = [field.columns for field in given if isinstance(field, Field)]
+    alone = [(x[0], y[0]) for x, y in fields if len(x) == len(y) == 1]
     options, profiles, sampled = read_options(read, missing), [], []
     for side, source in enumerate((a, b)):
-        columns = [*dict.fromkeys(names[side] for names in named.values())]
+        columns = [*dict.fromkeys(names[side] for names in (*named.values(), *alone))]
         records = read_records(
             source, id=None, columns=columns, options=options[side], side="AB"[side]
         )
         profiles.append({profile.name: profile for profile in profile_columns(records)})
         sampled.append(len(sample_rows(len(records))) / len(records))
+    found = {
+        (x, y): pair_named(profiles[0][x], profiles[1][y], (sampled[0], sampled[1]))
+        for x, y in dict.fromkeys((*named.values(), *alone))
+    }
+    if a is not b:
+        shared = {names: pair.shared for names, pair in found.items() if pair}
+        likely = LikelyPairs([*profiles[0].values()], [*profiles[1].values()], shared)
+        found = {
+            names: pair and with_units(recoded(pair, likely), likely)
+            for names, pair in found.items()
+        }
     chosen = {}
     for text, (x, y) in named.items():
-        found = pair_named(profiles[0][x], profiles[1][y], (sampled[0], sampled[1]))
+        pair = found[x, y]
         as_it_is = exact(x) if x == y else exact(x, columns=(x, y))
-        chosen[text] = propose(found) if found and found.kind in COMPARISONS else as_it_is
-    told = ", ".join(f"{text} ({field.kind})" for text, field in chosen.items())
+        chosen[text] = propose(pair) if pair and pair.kind in COMPARISONS else as_it_is
+    recodes = {text: ", recoded" for text, field in chosen.items() if "recode" in field.settings}
+    told = ", ".join(f"{text} ({f.kind}{recodes.get(text, '')})" for text, f in chosen.items())
     said = f"comparisons were chosen from the files for the columns named without one: {told}."
     return [chosen[field] if isinstance(field, str) else field for field in given], said
 

@@ -1,4 +1,4 @@
-"""A proposal as a link.toml to read and change: a reason beside each field and each column."""
+"""A proposal as a link.toml, or dedupe.toml, to read and change: with a reason for each column."""
 
 from __future__ import annotations
 
@@ -16,12 +16,25 @@ if TYPE_CHECKING:
     from bayeslink.suggesting.suggestion import Suggestion
 
 
+_OF_TWO = (
+    "What to compare in two files, as proposed from the files themselves. Change what you",
+    "know better; then: bayeslink link --config link.toml -o out",
+)
+_OF_ONE = (
+    "What to compare in one file, as proposed from the file itself. Change what you know better;",
+    "then: bayeslink dedupe --config dedupe.toml -o out",
+)
+
+
 def draft_toml(suggestion: Suggestion, a: Any, b: Any, folder: Any = None) -> str:
-    """The proposal for the files at these paths, which lead from `folder` if one is given."""
+    """The proposal for the files at these paths, which lead from `folder` if one is given.
+
+    `b` is None for a proposal of one file.
+    """
     document = tomlkit.document()
+    one = len(suggestion.labels) == 1
     for line in (
-        "What to compare in two files, as proposed from the files themselves. Change what you",
-        "know better; then: bayeslink link --config link.toml -o out",
+        *(_OF_ONE if one else _OF_TWO),
         "",
         f"These fields are {suggestion.grade}",
     ):
@@ -29,7 +42,7 @@ def draft_toml(suggestion: Suggestion, a: Any, b: Any, folder: Any = None) -> st
     for note in suggestion.notes:
         document.add(tomlkit.comment(f"Note: {note}"))
     document.add(tomlkit.nl())
-    for key, path in (("a", a), ("b", b)):
+    for key, path in (("a", a),) if one else (("a", a), ("b", b)):
         if is_path(path):
             document.add(key, str(path) if folder is None else from_folder(folder, str(path)))
         else:  # an address may hold a password
@@ -42,7 +55,9 @@ def draft_toml(suggestion: Suggestion, a: Any, b: Any, folder: Any = None) -> st
         document.add(tomlkit.nl())
         document.add(tomlkit.comment("Not compared:"))
     for left in suggestion.left_out:
-        document.add(tomlkit.comment(f"  {left.column} of {left.file}: {left.reason}"))
+        document.add(
+            tomlkit.comment(f"  {left.column}{'' if one else f' of {left.file}'}: {left.reason}")
+        )
     fields = tomlkit.aot()
     for field, why in zip(suggestion.fields, suggestion.reasons, strict=True):
         table = tomlkit.table()

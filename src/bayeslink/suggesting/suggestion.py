@@ -129,7 +129,7 @@ class Suggestion:
         return (
             f"the fields were chosen from the file{'s'[: len(self.labels) - 1]}: {fields}. They "
             f"are {self.grade} "
-            f"bl.suggest({', '.join('ab'[: len(self.labels)])}) says why."
+            "To see why: bayeslink init --explain (bl.suggest)."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -144,8 +144,11 @@ class Suggestion:
             "grade": asdict(self.grade),
         }
 
-    def to_toml(self, a_path: Any, b_path: Any, folder: Any = None) -> str:
-        """A link.toml with a reason beside each field; its paths lead from `folder`, if given."""
+    def to_toml(self, a_path: Any, b_path: Any = None, folder: Any = None) -> str:
+        """A link.toml with a reason beside each field; its paths lead from `folder`, if given.
+
+        Of one file, a dedupe.toml.
+        """
         from bayeslink.suggesting.draft import draft_toml
 
         return draft_toml(self, a_path, b_path, folder)

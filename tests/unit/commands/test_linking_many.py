@@ -357,3 +357,29 @@ def test_dates_written_differently_are_read_so_again(given, tmp_path):
     told("link-many", "--config", toml, "-o", tmp_path / "two")
     one, two = ((tmp_path / run / "clusters.csv").read_bytes() for run in ("one", "two"))
     assert one == two
+
+
+def test_codes_that_files_write_differently_are_one_field(tmp_path):
+    made, _ = three_files(240, 5)
+    codes = {
+        "census": {"m": "M", "f": "F"},
+        "survey": {"m": "1", "f": "2"},
+        "tax": {"m": "männlich", "f": "weiblich"},
+    }
+    for name, own in made.items():
+        own["sex"] = [codes[name].get(str(x)[0].lower()) if x else None for x in own["sex"]]
+    run = bl.link_many(made, duplicates=("tax",), **PYTHON)
+    (sex,) = [f for f in run.settings.fields if f.name == "sex"]
+    meant = {"1": "M", "2": "F", "männlich": "M", "weiblich": "F"}
+    assert sex.settings["recode"] == meant
+    named = bl.link_many(made, ["gname", "fname", "dob", "sex"], duplicates=("tax",), **PYTHON)
+    assert named.settings.fields[3].settings["recode"] == meant
+    left = bl.link_many(made, ["gname", "fname", "dob", bl.exact("sex")], **PYTHON)
+    assert "recode" not in left.settings.fields[3].settings
+    for name, own in made.items():
+        own.to_csv(tmp_path / f"{name}.csv", index=False)
+    words = [f"{name}={tmp_path / name}.csv" for name in made]
+    told("link-many", *words, "--duplicates", "tax", "-o", tmp_path / "one", *SHORT)
+    told("link-many", "--config", tmp_path / "one/link-many.toml", "-o", tmp_path / "two")
+    one, two = ((tmp_path / out / "clusters.csv").read_bytes() for out in ("one", "two"))
+    assert one == two

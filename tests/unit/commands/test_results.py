@@ -1,5 +1,6 @@
 """What a run directory has to say where there is little: no true pairs, no links."""
 
+import datetime as dt
 import json
 
 import pandas as pd
@@ -92,7 +93,14 @@ def test_a_linked_file_is_written_as_a_workbook(two, tmp_path):
     assert list(book.columns) == list(table.columns)
     for name in table.columns:
         left, right = (
-            [None if pd.isna(value) or value == "" else value for value in column]
+            [
+                value.date().isoformat()
+                if isinstance(value, dt.datetime)
+                else None
+                if pd.isna(value) or value == ""
+                else value
+                for value in column
+            ]
             for column in (book[name], table[name])
         )
         exact = name != "link_probability"
@@ -115,6 +123,24 @@ def test_in_a_workbook_text_stays_text_and_nothing_is_cut_off(tmp_path):
     assert [row[0] for row in rows[1:]] == ["=1+1", "007", "a\ufffdb", *values[3:]]
     assert [row[1] for row in rows[1:]] == [1, str(2**60), -3, 0, 5, None, 7]
     assert {cell.data_type for cell in sheet["A"] if cell.value} == {"s"}  # no formula
+
+
+def test_columns_of_a_workbook_are_wide_enough_and_dates_are_dates(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    born = ["1961-01-28 00:00:00", "1961-02-31", None, "1899-12-31", *["1990-05-06"] * 26]
+    text = ["1961-01-28", *["a"] * 29]
+    with (tmp_path / "x.xlsx").open("wb") as file:
+        writer = WorkbookWriter(file)
+        writer.write(pa.table({"date of birth": born, "t": text, "memo": ["y" * 90] * 30}))
+        writer.close()
+    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx").active
+    days = [cell.value for cell in sheet["A"][1:]]
+    assert days[0] == dt.datetime(1961, 1, 28)
+    assert days[1:4] == ["1961-02-31", None, "1899-12-31"]
+    assert days[4:] == [dt.datetime(1990, 5, 6)] * 26
+    assert sheet["A2"].number_format == "yyyy-mm-dd"
+    assert sheet["B2"].value == "1961-01-28"
+    assert [sheet.column_dimensions[c].width for c in "ABC"] == [21, 12, 40]
 
 
 def test_without_a_writer_of_workbooks_it_says_so_before_the_work(two, tmp_path, monkeypatch):

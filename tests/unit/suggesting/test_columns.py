@@ -42,6 +42,16 @@ def test_fields_and_columns_of_other_names_go_together(files):
         bl.link(files.a, files.b, ["a=b=c"])
 
 
+def test_codes_of_a_named_column_are_recoded_as_suggest_does(files):
+    codes = {"male": "1", "female": "2", "m": "1", "f": "2"}
+    sexes = [codes.get((x or "").lower()) for x in files.b["sex"].to_pylist()]
+    b = files.b.drop_columns(["sex"]).append_column("geschlecht", [sexes])
+    suggested = {f.columns[0][0]: f for f in bl.suggest(files.a, b).fields}["sex"]
+    fields, said = with_chosen([bl.name("fname"), "dob", "sex=geschlecht"], files.a, b)
+    assert fields[2].settings == suggested.settings
+    assert "sex=geschlecht (exact, recoded)" in said
+
+
 def test_a_column_that_tells_nothing_is_compared_as_it_is(files):
     a, b = (t.append_column("k", [["x"] * len(t)]) for t in (files.a, files.b))
     assert with_chosen(["k"], a, b)[0] == [bl.exact("k")]

@@ -3,8 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 import bayeslink as bl
+from bayeslink.cli import main
 from bayeslink.errors import InputError
 
 
@@ -24,7 +26,23 @@ def test_columns_are_compared_as_they_are_in_two_files(frame):
     kinds = {field.name: field.kind for field in found.fields}
     assert (kinds["gname"], kinds["dob"], kinds["sex"]) == ("name", "date", "exact")
     assert found.labels == ("pandas.DataFrame",)
-    assert "bl.suggest(a) says why" in found.in_one_line()
+    assert "bayeslink init --explain" in found.in_one_line()
+
+
+def test_init_of_one_file_writes_what_dedupe_compares(frame, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame.to_csv("staff.csv", index=False)
+    done = CliRunner().invoke(main, ["init", "staff.csv"])
+    assert done.exit_code == 0, done.output
+    assert "bayeslink dedupe --config dedupe.toml -o out" in done.output
+    few = ["--draws", "20", "--tune", "10", "--chains", "2"]
+    done = CliRunner().invoke(main, ["dedupe", "--config", "dedupe.toml", "-o", "out", *few])
+    assert done.exit_code == 0, done.output
+    proposed = [field.settings for field in bl.suggest("staff.csv").fields]
+    assert [field.settings for field in bl.open_run("out").settings.fields] == proposed
+    done = CliRunner().invoke(main, ["init", "staff.csv"])
+    assert done.exit_code == 4
+    assert "dedupe.toml exists" in done.output
 
 
 def test_rows_in_another_order_change_nothing(frame, monkeypatch):
