@@ -9,7 +9,7 @@ from bayeslink.private import mode_within
 from bayeslink.report import clusters, fields, sections, uncertainty
 from bayeslink.report.certainty import how_sure
 from bayeslink.report.cluster_material import ClusterMaterial, gather
-from bayeslink.report.finding import file_names, on_details, remarks
+from bayeslink.report.finding import file_names, grave, headline, on_details, remarks
 from bayeslink.report.markup import counted, facts, figure, paragraph
 from bayeslink.report.page import filled, place_of, write_page
 from bayeslink.report.svg import escape, tag
@@ -33,7 +33,7 @@ def report(
 def page(material: ClusterMaterial, result: ClusterEvaluation | None) -> tuple[str, str]:
     """The title and the body of the page."""
     s = material.summary
-    title = f"{_between(s)} people in {_files(s)}"
+    title = headline(f"{_between(s)} people in {_files(s)}", s["warnings"])
     parts = [
         clusters.doubtful(material),
         clusters.largest(material),
@@ -69,7 +69,8 @@ def _overview(material: ClusterMaterial, result: ClusterEvaluation | None) -> st
         "interval."
     )
     return (
-        paragraph(_in_words(s), "lead")
+        grave(s["warnings"])
+        + paragraph(_in_words(s), "lead")
         + (paragraph(in_words(s[UPDATE])) if UPDATE in s else "")
         + figure(chart, caption, name="sure")
         + facts(_facts(s))
@@ -104,8 +105,8 @@ def _facts(s: dict[str, Any]) -> list[tuple[str, str, str]]:
     left = s["review_records"]
     return [
         ("Records", counted(s["n_records"]), f"{counted(s['n_pairs'])} pairs compared"),
-        ("People", counted(s["people"]), _between(s)),
-        ("Clusters", counted(s["clusters"]), "decided on"),
+        ("People", counted(s["people"]), f"on average; {_between(s)} with 95 %"),
+        ("Clusters", counted(s["clusters"]), "people as decided, in clusters.csv"),
         (
             "Of two records or more",
             counted(s["people_with_several"]),

@@ -21,11 +21,13 @@ from bayeslink.report.markup import (
     table,
 )
 from bayeslink.report.rows import Scale, Step, row_bar, swatches
+from bayeslink.report.svg import tag
 from bayeslink.runs.cluster_structure import Bridge, Forms, loose
 from bayeslink.runs.dedupe_json import LISTS
 from bayeslink.runs.dedupe_run import SURE
 
 _LARGEST, _DOUBTED, _HANGING, _FORMS = 5, 6, 6, 6  # clusters that are shown
+_MORE = 24  # of those in doubt, folded
 
 
 def sizes(material: ClusterMaterial) -> str:
@@ -120,7 +122,7 @@ def doubtful(material: ClusterMaterial) -> str:
         return folded("doubt", title, paragraph(words))
     records, n = int((s.membership < SURE).sum()), len(found)
     shown = []
-    for clusters in found[:_DOUBTED]:
+    for clusters in found[: _DOUBTED + _MORE]:
         own = [members[k] for k in clusters]
         several = len(own) > 1
         groups = [(_called(material, m) if several and len(m) > 1 else "", m) for m in own]
@@ -131,7 +133,7 @@ def doubtful(material: ClusterMaterial) -> str:
     words = (
         f"{_n(records, 'record is', 'records are')} less than {SURE} sure of "
         f"{'its' if records == 1 else 'their'} cluster, in {_n(n, 'place', 'places')}; the least "
-        f"sure come first{_of_them(n, _DOUBTED)}. Beside each record is its probability of "
+        f"sure come first{_of_them(n, _DOUBTED + _MORE)}. Beside each record is its probability of "
         "membership: to be one with the others of its cluster, or, of a record on its own, to have "
         "no other. On an edge is the probability that its two records are one person. Clusters "
         "that may be one stand together, with a line between them."
@@ -141,7 +143,17 @@ def doubtful(material: ClusterMaterial) -> str:
         title,
         paragraph(f"{words} {material.remark}"),
         _on_marks(("curve", "more likely one person than not"), ("guide", "less likely")),
-        *shown,
+        *shown[:_DOUBTED],
+        _more(shown[_DOUBTED:]),
+    )
+
+
+def _more(examples: Sequence[str]) -> str:
+    """Further examples, folded."""
+    if not examples:
+        return ""
+    return tag(
+        "details", tag("summary", f"{len(examples)} more") + "".join(examples), cls="pattern"
     )
 
 

@@ -28,15 +28,27 @@ def _file_name(label: str) -> str:
 
 
 def title(material: Material) -> str:
-    a, b = file_names(material.summary)
-    return f"{counted(material.summary['n_links'])} links between {a} and {b}"
+    s = material.summary
+    a, b = file_names(s)
+    return headline(f"{counted(s['n_links'])} links between {a} and {b}", s["warnings"])
+
+
+def headline(finding: str, warnings: Sequence[str]) -> str:
+    """The finding, and whether it may be used yet."""
+    return f"Not to be used yet: {finding}" if any(n.grave for n in ranked(warnings)) else finding
+
+
+def grave(warnings: Sequence[str]) -> str:
+    """What to see to before anything here is used."""
+    return listed("First", [_told(note) for note in ranked(warnings) if note.grave])
 
 
 def overview(material: Material, result: Evaluation | None) -> str:
     """What was found, how sure that is, and what to do about it."""
     s, doubtful = material.summary, _doubtful(material)
     return (
-        paragraph(_in_words(s), "lead")
+        grave(s["warnings"])
+        + paragraph(_in_words(s), "lead")
         + (_how_sure(material) if material.pairs is not None else "")
         + facts(_facts(s, doubtful))
         + (_against_truth(result, s) if result else "")
@@ -45,12 +57,11 @@ def overview(material: Material, result: Evaluation | None) -> str:
 
 
 def remarks(warnings: Sequence[str], judging: Sequence[str]) -> str:
-    """What to do, the gravest first, with what to judge by eye after that; and what to know."""
+    """What to do, what to judge by eye first, and what to know; without grave notes."""
     notes = ranked(warnings)
-    grave = [_told(note) for note in notes if note.grave]
     to_do = [_told(note) for note in notes if note.group == TO_DO and not note.grave]
     to_know = [_told(note) for note in notes if note.group == TO_KNOW]
-    return listed("To do", [*grave, *judging, *to_do]) + listed("To know", to_know)
+    return listed("To do", [*judging, *to_do]) + listed("To know", to_know)
 
 
 def on_details() -> str:

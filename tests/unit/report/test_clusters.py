@@ -3,6 +3,7 @@
 import json
 import re
 import stat
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from bayeslink.errors import InputError
 from bayeslink.report.cluster_examples import MOST, probability, records_shown
 from bayeslink.report.cluster_picture import Arc, Node, picture
 from bayeslink.report.svg import NARROW, WIDE
+from bayeslink.runs.notes import ranked
 from tests.unit.report.test_page import HOSTILE, Page
 
 ORDER = [
@@ -81,6 +83,17 @@ def test_the_finding_is_that_of_the_run(run, tmp_path):
     assert f"The 300 records of file.csv are of {low:,} to {high:,} people" in text
     assert f"{s['records_in_doubt']} records in doubt" in text
     assert f"They were put into {len({*run.table['entity_id'].to_pylist()}):,} clusters" in text
+
+
+def test_a_grave_note_stands_above_the_finding_and_in_the_headline(run, tmp_path):
+    note = "The chains disagree on people: they may sit in different modes."
+    calm = tuple(n.text for n in ranked(run.warnings) if not n.grave)
+    for warnings, grave in ((calm, False), ((*calm, note), True)):
+        text = text_of(replace(run, warnings=warnings), tmp_path)
+        assert ("<h1>Not to be used yet: " in text) == grave
+        assert ("<h2>First</h2>" in text) == grave
+    assert text.index("Do not use the numbers yet") < text.index('class="lead"')
+    assert text.count("Do not use the numbers yet") == 1
 
 
 def test_people_by_number_of_records_are_those_of_the_draws(run, tmp_path):
