@@ -52,9 +52,9 @@ _PUBLIC = {
     "list_counts": "sampling.many_lists",
     "population_from_lists": "sampling.many_lists",
     "population_size": "sampling.population",
-    "draw_sample": "runs.audit_sample",
+    "draw_sample": "runs.audits",
     "plan_sample": "runs.audit_plan",
-    "evaluate_sample": "runs.audit",
+    "evaluate_sample": "runs.audits",
     "changes": "runs.changes",
     "coverage": "runs.analyses",
     "cross_table": "runs.analyses",
@@ -144,9 +144,8 @@ if TYPE_CHECKING:
     from bayeslink.linking.many import link_many
     from bayeslink.linking.updating import relink, update
     from bayeslink.runs.analyses import coverage, cross_table, expected
-    from bayeslink.runs.audit import evaluate_sample
     from bayeslink.runs.audit_plan import plan_sample
-    from bayeslink.runs.audit_sample import draw_sample
+    from bayeslink.runs.audits import draw_sample, evaluate_sample
     from bayeslink.runs.changes import changes
     from bayeslink.runs.evaluation import evaluate
     from bayeslink.runs.opening import open_run

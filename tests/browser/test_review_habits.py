@@ -3,7 +3,7 @@
 import pytest
 
 import bayeslink as bl
-from bayeslink.runs.audit_sample import draw_sample
+from bayeslink.runs.audits import draw_sample
 from tests.browser.accessible import barriers
 from tests.browser.reviewing import Visit, stored
 

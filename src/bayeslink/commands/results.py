@@ -79,14 +79,14 @@ def evaluate(run: Path, truth: Path | None, labels: str | None, as_json: bool) -
         raise SettingsError("give --truth FILE or --labels: the true pairs, or a judged sample.")
     require_run(run, truth=truth)
     with showing_progress() as progress:
-        from bayeslink.runs.audit import evaluate_sample
+        from bayeslink.runs.audits import evaluate_sample
         from bayeslink.runs.evaluation import evaluate as evaluate_run
-        from bayeslink.runs.opening import open_linkage, open_run
+        from bayeslink.runs.opening import open_run
 
         progress("comparing with the truth")
         result: Any
         if truth is None:
-            result = evaluate_sample(open_linkage(run), labels or None)
+            result = evaluate_sample(run, labels or None)
         else:
             result = evaluate_run(open_run(run), truth)
     if as_json:

@@ -33,16 +33,19 @@ from bayeslink.errors import SettingsError
 )
 @click.option("--no-browser", is_flag=True, help="Only print the address of the page.")
 @click.option("--log", is_flag=True, help="Print the method and the status of each request.")
-@click.option("--plan", is_flag=True, help="Only say how many pairs to judge, and where.")
+@click.option("--plan", is_flag=True, help="Only say how many to judge, and where.")
 @click.option("--width", type=float, help="With --plan: the wanted width of the 95 % interval.")
 @click.option(
     "--of",
-    default="links",
-    show_default=True,
-    type=click.Choice(["links", "precision", "recall"]),
-    help="With --plan: what the interval is of.",
+    type=click.Choice(["links", "people", "precision", "recall"]),
+    help="With --plan: what the interval is of. [links, or people of a run that finds people]",
 )
-@click.option("--draw", type=int, metavar="N", help="First draw a random sample of N pairs.")
+@click.option(
+    "--draw",
+    type=int,
+    metavar="N",
+    help="First draw a random sample of N pairs, or of N clusters of people.",
+)
 @side_a
 @side_b
 @quiet
@@ -69,14 +72,13 @@ def review(
     machine only. Judgements are stored at once in RUN/review.sqlite.
     """
     require_run(run, a=a, b=b)
-    _refuse_of_people(run, plan=plan, draw=draw, b=b)
+    _refuse_b(run, b)
     if plan:
         with showing_progress() as progress:
             progress("planning")
             from bayeslink.runs.audit_plan import plan_sample
-            from bayeslink.runs.opening import open_linkage
 
-            planned = plan_sample(open_linkage(run), width, of=of)
+            planned = plan_sample(run, width, of=of)
         if as_json:
             print_json(planned.as_dict())
         else:
@@ -90,13 +92,12 @@ def review(
 
         require_server()
         from bayeslink.review.server import serve
-        from bayeslink.runs.audit_sample import draw_sample
+        from bayeslink.runs.audits import draw_sample
         from bayeslink.runs.opening import open_run
-        from bayeslink.runs.run import Run
 
         opened = open_run(run, a=a, b=b)
         material = material_for(opened, show, names)
-        if draw is not None and isinstance(opened, Run):
+        if draw is not None:
             draw_sample(opened, draw)
 
     def ready(address: str, address_for_once: str) -> None:
@@ -113,19 +114,9 @@ def review(
     tell(f"Judgements are in {click.format_filename(run / 'review.sqlite')}.")
 
 
-def _refuse_of_people(run: Path, *, plan: bool, draw: int | None, b: str | None) -> None:
-    """Refuse what only a linkage has."""
-    if not plan and draw is None and b is None:
-        return
-    command = people_command(run)
-    if command is None:
-        return
-    if plan or draw is not None:
-        raise SettingsError(
-            f"--plan and --draw are for a linkage of two files, and {run} is of `bayeslink "
-            f"{command}`. Leave them out: the page has the people in doubt."
-        )
-    if b is not None:
+def _refuse_b(run: Path, b: str | None) -> None:
+    """Refuse a second input of a run of people."""
+    if b is not None and (command := people_command(run)):
         raise SettingsError(
             f"there is no input B: {run} is of `bayeslink {command}`. Leave --b out."
         )

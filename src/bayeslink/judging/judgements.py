@@ -302,6 +302,17 @@ class Judgements:
                 raise
 
 
+@contextmanager
+def kept_in(directory: Path, folder: Path) -> Iterator[None]:
+    """Have the judgements of a directory, if there are any, in the folder that replaces it, too."""
+    judged = directory / FILE
+    if not judged.exists():
+        yield
+        return
+    with Judgements(judged) as judgements, judgements.carried_to(folder / FILE):
+        yield
+
+
 def conflicting(links: Iterable[Pair]) -> list[Pair]:
     """Links that share a record with another link: at most one of them can hold."""
     pairs = list(dict.fromkeys(links))

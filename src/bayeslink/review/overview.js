@@ -5,7 +5,7 @@ import { VERDICTS, count, element, tenths, value } from "/draw.js";
 /** Its sections; `acts` says what opening a case, drawing a sample, a download and linking again do. */
 export const overviewParts = (state, acts) => [
   progress(state), agreement(state), disagreements(state, acts), mine(state, acts),
-  state.people ? "" : sample(state, acts), downloads(state, acts), linking(state, acts),
+  sample(state, acts), downloads(state, acts), linking(state, acts),
 ];
 
 const section = (title, ...children) =>
@@ -60,19 +60,20 @@ function opener(key, text, acts) {
 }
 
 /** How far the judged sample has come; once it is whole, what it says of the run. */
-export const sampleSays = ({ drawn, left, quality }) => left
-  ? [words(`${count(left)} of ${count(drawn)} pairs drawn are still to be judged. Estimates follow when all are: those judged so far may not be typical.`)]
-  : [words(`All ${count(drawn)} pairs drawn have been judged. They say of the run, with 95 % intervals:`),
+export const sampleSays = ({ drawn, left, quality }, unit = "pairs") => left
+  ? [words(`${count(left)} of ${count(drawn)} ${unit} drawn are still to be judged. Estimates follow when all are: those judged so far may not be typical.`)]
+  : [words(`All ${count(drawn)} ${unit} drawn have been judged. They say of the run, with 95 % intervals:`),
     element("pre", { classes: "quality", text: quality, tabindex: "0" })];
 
 function sample(state, acts) {
   const size = element("input", { type: "number", min: 1, value: state.sample?.drawn ?? 200 });
   const button = element("button", { type: "button", text: state.sample ? "Draw anew" : "Draw" });
   button.addEventListener("click", () => acts.draw(Number(size.value)));
+  const [unit, of] = state.people ? ["clusters", "people"] : ["pairs", "true links"];
   const about = state.sample
-    ? sampleSays(state.sample)
-    : [words("The cases most worth judging are not typical. To estimate precision, recall and the number of true links, judge pairs drawn at random: they make a queue of their own.")];
-  return section("Random sample", ...about, element("p", {}, element("label", {}, "Pairs ", size), " ", button));
+    ? sampleSays(state.sample, unit)
+    : [words(`The cases most worth judging are not typical. To estimate precision, recall and the number of ${of}, judge ${unit} drawn at random: they make a queue of their own.`)];
+  return section("Random sample", ...about, element("p", {}, element("label", {}, state.people ? "Clusters " : "Pairs ", size), " ", button));
 }
 
 function downloads(state, acts) {

@@ -121,7 +121,7 @@ async function finished() {
   mark();
   const sampled = at("queue").value === "sample";
   await refresh(sampled ? "overview" : "state");
-  if (sampled && state.sample) at("case").replaceChildren(...sampleSays(state.sample));
+  if (sampled && state.sample) at("case").replaceChildren(...sampleSays(state.sample, state.people ? "clusters" : "pairs"));
 }
 
 /** Pairs on which reviewers disagree, and how that is settled. */

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bayeslink.errors import SettingsError
-from bayeslink.judging.judgements import Pair
+from bayeslink.judging.judgements import Pair, Sample
 from bayeslink.review.people_material import PeopleMaterial
 from bayeslink.review.people_view import (
     OPEN,
@@ -71,13 +71,6 @@ class PeopleDesk(Queues):
             verdicts={pair: said[pair] for pair in self._pairs(key)},
         )
 
-    def draw_sample(self, size: int) -> None:
-        """Draw records at random, whose cases make a queue of their own."""
-        raise SettingsError(
-            "a random sample is for a linkage of two files, and this run has people. Judge the "
-            "cases most in doubt."
-        )
-
     def _check_clean(self, key: str, people: Sequence[str]) -> None:
         """Refuse two records of a person in a file in which nobody is twice."""
         if self.material.files is None:
@@ -126,8 +119,5 @@ class PeopleDesk(Queues):
         p, cluster = self.material.probability(x, y), self.material.structure.cluster
         return 1 - p if cluster[x] == cluster[y] else p
 
-    def _sampled(self) -> list[str]:
-        return []
-
-    def _sample_summary(self) -> dict[str, Any] | None:
-        return None
+    def _keys(self, sample: Sample) -> list[str]:
+        return [self.material.key_of_drawn(c) for c, _ in self.material.to_draw.drawn(sample)]

@@ -30,8 +30,10 @@ from bayeslink.runs.cluster_tables import record_names
 from bayeslink.runs.dedupe_json import LISTS
 from bayeslink.runs.dedupe_run import SURE, DedupeRun
 from bayeslink.runs.opening import saved_in
+from bayeslink.runs.people_sample import PeopleToDraw
 
 _CLUSTER = "cluster-"  # begins the key of a case that is one cluster in no doubt
+_DRAWN = "drawn-"  # and of one that is a cluster drawn at random, with what is shown beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +53,15 @@ class PeopleMaterial:
     members: list[list[int]]  # the records of each cluster
     levels: Mapping[str, Ints]  # of the pairs, by field
     equal: Mapping[str, frozenset[int]]  # the levels of a field at which two values are the same
+    to_draw: PeopleToDraw
     names: tuple[str, str] = ("a", "a")  # of the data sets, in labels for Splink: there is one
     _versions: dict[str, str] = field(default_factory=dict, repr=False)
     _rows: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def clusters_of(self, key: str) -> list[int]:
         """The clusters of a case, by its key: its number from 1, or a single cluster's."""
+        if key.startswith(_DRAWN):
+            return self._drawn(key.removeprefix(_DRAWN))
         number = key.removeprefix(_CLUSTER)
         if number.isascii() and number.isdigit() and str(int(number[:18])) == number:
             place = int(number) - 1
@@ -71,6 +76,21 @@ class PeopleMaterial:
         cluster = int(self.structure.cluster[record])
         case = self.cases.of_cluster.get(cluster)
         return f"{_CLUSTER}{cluster + 1}" if case is None else str(case + 1)
+
+    def _drawn(self, number: str) -> list[int]:
+        """A cluster that was drawn, by its number from 1, and those shown with it."""
+        if not (number.isascii() and number.isdigit() and str(int(number[:18])) == number):
+            return []
+        cluster = int(number) - 1
+        if not 0 <= cluster < len(self.members):
+            return []
+        return [cluster, *self.to_draw.frame.near.get(cluster, ())]
+
+    def key_of_drawn(self, cluster: int) -> str:
+        """The key of the case that a cluster drawn at random is judged in."""
+        own = self.key_of(self.members[cluster][0])
+        shown = {cluster, *self.to_draw.frame.near.get(cluster, ())}
+        return own if {*self.clusters_of(own)} == shown else f"{_DRAWN}{cluster + 1}"
 
     def records_of(self, key: str) -> list[int]:
         """The records of a case, as the page numbers them: those of a cluster together."""
@@ -173,4 +193,5 @@ def people_material_of(run: DedupeRun, show: Sequence[str] = ()) -> PeopleMateri
         members=structure.members(),
         levels=levels,
         equal=equal,
+        to_draw=PeopleToDraw.of(run),
     )

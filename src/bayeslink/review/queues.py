@@ -14,8 +14,7 @@ from bayeslink.errors import BayeslinkError, InputError, SettingsError
 from bayeslink.judging.judgements import LINK, NONLINK, Judgement, Judgements, Pair, Sample
 from bayeslink.review.case_view import evidence, in_order, screen
 from bayeslink.review.material import Material
-from bayeslink.runs.audit import evaluate_sample
-from bayeslink.runs.audit_sample import draw_sample
+from bayeslink.runs.audits import draw_sample, evaluate_sample
 from bayeslink.runs.differences import visible
 
 QUEUES = ("open", "second", "sample", "disagreements")
@@ -97,6 +96,10 @@ class Queues:
         """Take back the reviewer's latest judgement; the case it was of."""
         return self.judgements.undo(reviewer)
 
+    def draw_sample(self, size: int) -> None:
+        """Draw pairs, or clusters, at random, which make a queue of their own."""
+        draw_sample(self.material.run, size)
+
     # --- how far it has come -----------------------------------------------------------------
 
     def state(self, reviewer: str) -> dict[str, Any]:
@@ -172,13 +175,33 @@ class Queues:
         """Errors expected in the cases worth judging: all, false links, and those not settled."""
         raise NotImplementedError
 
+    def _keys(self, sample: Sample) -> list[str]:
+        """The case of each pair, or cluster, of a random sample, in its order."""
+        raise NotImplementedError
+
     def _sampled(self) -> list[str]:
         """The cases of the random sample, in its order."""
-        raise NotImplementedError
+        sample = self._sample()
+        return [] if sample is None else list(dict.fromkeys(self._keys(sample)))
+
+    def _sample(self) -> Sample | None:
+        """The random sample, unless it was drawn from another run."""
+        sample = self.judgements.sample()
+        return None if sample is None or sample.run != self.material.run.fingerprint else sample
 
     def _sample_summary(self) -> dict[str, Any] | None:
         """How far the random sample is judged, and what it says once it is."""
-        raise NotImplementedError
+        sample = self._sample()
+        if sample is None:
+            return None
+        try:
+            found = evaluate_sample(self.material.run)
+        except InputError:  # nothing is judged yet
+            drawn = len(self._keys(sample))
+            return {"drawn": drawn, "left": drawn, "quality": ""}
+        # Only the whole sample is random: those worth most may be judged first.
+        left = found.drawn - found.judged - found.unsure
+        return {"drawn": found.drawn, "left": left, "quality": "" if left else str(found.quality)}
 
     def _queue(self, queue: str, standing: Standing) -> list[str]:
         if queue == "open":
@@ -247,10 +270,6 @@ class Desk(Queues):
             verdicts=dict(zip(pairs, verdicts, strict=True)),
         )
 
-    def draw_sample(self, size: int) -> None:
-        """Draw pairs at random, which make a queue of their own."""
-        draw_sample(self.material.run, size)
-
     def _pairs(self, key: str) -> list[Pair]:
         return [self.material.ids(row) for row in in_order(self.material, key)]
 
@@ -270,29 +289,9 @@ class Desk(Queues):
         rows = [row for row in self.material.find(settled) if row is not None]
         return float(self.material.cases.error[rows].sum())
 
-    def _sampled(self) -> list[str]:
-        sample = self._sample()
-        if sample is None:
-            return []
+    def _keys(self, sample: Sample) -> list[str]:
         rows = self.material.find(sample.pairs)
-        return list(dict.fromkeys(self.material.key_of(row) for row in rows if row is not None))
-
-    def _sample(self) -> Sample | None:
-        """The random sample, unless it was drawn from another run."""
-        sample = self.judgements.sample()
-        return None if sample is None or sample.run != self.material.run.fingerprint else sample
-
-    def _sample_summary(self) -> dict[str, Any] | None:
-        sample = self._sample()
-        if sample is None:
-            return None
-        try:
-            found = evaluate_sample(self.material.run)
-        except InputError:  # nothing is judged yet
-            return {"drawn": len(sample.pairs), "left": len(sample.pairs), "quality": ""}
-        # Only the whole sample is random: of its pairs, those worth most may be judged first.
-        left = found.drawn - found.judged - found.unsure
-        return {"drawn": found.drawn, "left": left, "quality": "" if left else str(found.quality)}
+        return [self.material.key_of(row) for row in rows if row is not None]
 
 
 def agreement(said: dict[Pair, dict[str, str]]) -> list[dict[str, Any]]:

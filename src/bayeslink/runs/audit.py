@@ -3,7 +3,7 @@
 The sample is drawn by `runs.audit_sample`. Precision, recall and F1 among the pairs drawn from
 rest on the judgements alone. The number of true links L takes some help of the model:
 
-- *Where pairs are drawn.* A share of links has a beta prior worth at most `_HELP` verdicts that
+- *Where pairs are drawn.* A share of links has a beta prior worth at most `HELP` verdicts that
   agree with the model. The lower and the upper end of an interval have a prior each, as in Clopper
   and Pearson's: where all verdicts agree, that there is no other link is possible, and that there
   are some.
@@ -13,7 +13,7 @@ rest on the judgements alone. The number of true links L takes some help of the 
   one more link at the upper end. That one has the least chance of the pairs judged, but no less
   than `_RAREST`: links still less likely to be shown count only if they are found.
 - *Where none can be.* Of records with a near candidate true pairs may be elsewhere. They are taken
-  to be anything from none to `_NEAR` for each link found missing among candidates. The lower end of
+  to be anything from none to `NEAR` for each link found missing among candidates. The lower end of
   the interval of L does without them. The upper end goes by all links that may be missing where
   pairs were judged: that nothing was found does not say that nothing is hidden.
 """
@@ -24,26 +24,23 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bayeslink.errors import InputError
-from bayeslink.judging.judgements import FILE, LINK, NONLINK, Judgements, Pair, Sample, Stratum
-from bayeslink.judging.labels import read_labels
+from bayeslink.judging.judgements import LINK, NONLINK, Pair, Sample, Stratum
 from bayeslink.pairs.source import Floats, Ints
 from bayeslink.runs.audit_sample import BEST, chances_of
-from bayeslink.runs.opening import as_run, saved_in
 from bayeslink.runs.run import Run
 from bayeslink.sampling.population import population_size
 
-_DRAWS = 20_000
-_HELP = 10.0
-_NEAR = 1
+DRAWS = 20_000
+HELP = 10.0
+NEAR = 1
 _RAREST = 0.1
-_JEFFREYS = (0.5, 0.5)  # beta priors of a share of links
-_LOW, _MIDDLE, _HIGH = (0.01, 0.5), (0.2, 0.2), (0.5, 0.01)
+JEFFREYS = (0.5, 0.5)  # beta priors of a share of links
+ENDS = (0.01, 0.5), (0.2, 0.2), (0.5, 0.01)  # of the lower end, the middle and the upper end
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +175,7 @@ class SampleEvaluation:
         )
         return (
             "True links, recall of all and people rest on two assumptions: for each link that may "
-            f"be missing among candidates there is up to {_NEAR} in pairs never shown; and a link "
+            f"be missing among candidates there is up to {NEAR} in pairs never shown; and a link "
             f"of a record without a candidate is shown with a chance of {_RAREST:.0%} at least. "
             f"Links never shown are {share:.0%} of the true links here, and up to {most:.0%} at "
             f"the upper end.{unseen}"
@@ -207,41 +204,12 @@ def _reach(outside: Sequence[Stratum], beyond_table: float | None) -> str:
     )
 
 
-def evaluate_sample(run: Run | str | Path, labels: Any = None) -> SampleEvaluation:
-    """Estimate precision, recall and F1 of a run from its judged random sample.
-
-    Parameters
-    ----------
-    run
-        The run directory, or the `Run` that was opened from it.
-    labels
-        Where the verdicts are, if not in the run directory: see `read_labels`.
-
-    Notes
-    -----
-    Pairs that are unsure are taken to be like the others of their stratum. Of a sample that is not
-    judged to the end, a stratum counts up to the first pair in its random order that is not judged:
-    people judge the doubtful cases first, and those would bias the estimate.
-    """
-    run = as_run(run)
-    folder, sample = saved_in(run), None
-    if (folder / FILE).exists():
-        with Judgements(folder / FILE) as judgements:
-            sample = judgements.sample()
-    if sample is None:
-        raise InputError(
-            f"no random sample was drawn from {folder}. Draw one on its review page (bayeslink "
-            f"review {folder}) or with draw_sample, judge its pairs, and come back."
-        )
-    if sample.run != run.fingerprint:
-        raise InputError(
-            f"the random sample in {folder} was drawn from an earlier run, with other links. "
-            "Draw a new one."
-        )
+def evaluate_links(run: Run, sample: Sample, labels: Mapping[Pair, str]) -> SampleEvaluation:
+    """What the verdicts on a linkage's sample say."""
     summary = run.summary()
     found = estimate(
         sample,
-        read_labels(folder if labels is None else labels),
+        labels,
         records=(summary["n_a"], summary["n_b"]),
         chances=chances_of(run.as_table("reach")),
     )
@@ -306,12 +274,12 @@ def quality_of(
 ) -> Quality:
     """What the verdicts on these strata say."""
     rng = np.random.default_rng(seed)
-    true, missed, _ = _links(strata, _JEFFREYS, 0.0, rng)
+    true, missed, _ = _links(strata, JEFFREYS, 0.0, rng)
     n_links = sum(s.stratum.size for s in strata if s.stratum.linked)
     return Quality(
-        precision=_summary(true, np.full(_DRAWS, n_links)),
-        recall=_summary(true, true + missed),
-        f1=_summary(2 * true, n_links + true + missed),
+        precision=share_of(true, np.full(DRAWS, n_links)),
+        recall=share_of(true, true + missed),
+        f1=share_of(2 * true, n_links + true + missed),
         totals=_totals(strata, records, rng),
     )
 
@@ -323,22 +291,22 @@ def _links(
     rng: np.random.Generator,
 ) -> tuple[Floats, Floats, Floats]:
     """Draws of the true links among the run's links, of those it missed, of most never shown."""
-    true, missed, most = np.zeros(_DRAWS), np.zeros(_DRAWS), np.zeros(_DRAWS)
+    true, missed, most = np.zeros(DRAWS), np.zeros(DRAWS), np.zeros(DRAWS)
     for s in strata:
         if s.stratum.name == BEST and s.links + s.nonlinks:
             missed += _by_chance(s, prior[0], rng)
             continue
         if not s.drawn:
-            found = np.full(_DRAWS, s.stratum.size if s.stratum.linked else 0)
+            found = np.full(DRAWS, s.stratum.size if s.stratum.linked else 0)
         else:
-            for_, against = _with_help(prior, s.stratum, help_)
-            share = rng.beta(s.links + for_, s.nonlinks + against, _DRAWS)
+            for_, against = with_help(prior, s.stratum, help_)
+            share = rng.beta(s.links + for_, s.nonlinks + against, DRAWS)
             found = s.links + rng.binomial(s.stratum.size - s.links - s.nonlinks, share)
         if s.stratum.linked:
             true += found
         else:
             missed += found
-            most += found * _NEAR
+            most += found * NEAR
     return true, missed, most
 
 
@@ -354,11 +322,11 @@ def _by_chance(s: JudgedStratum, prior: float, rng: np.random.Generator) -> Floa
     weights = each / np.resize(np.array(chances or (1.0,)), s.links)
     last = each / max(_RAREST, min(s.least, *chances, 1.0))
     total, square = weights.sum() + prior * last, (weights**2).sum() + prior * last**2
-    drawn = rng.gamma(total**2 / square, square / total, _DRAWS)
+    drawn = rng.gamma(total**2 / square, square / total, DRAWS)
     return np.asarray(np.clip(np.rint(drawn), s.links, s.stratum.size - s.nonlinks))
 
 
-def _with_help(prior: tuple[float, float], stratum: Stratum, help_: float) -> tuple[float, float]:
+def with_help(prior: tuple[float, float], stratum: Stratum, help_: float) -> tuple[float, float]:
     """The prior, with up to `help_` more verdicts of the kind that the model expects."""
     for_, against = prior
     odds = (stratum.expected + 1e-9) / (stratum.size - stratum.expected + 1e-9)
@@ -371,12 +339,12 @@ def _totals(
     strata: Sequence[JudgedStratum], records: tuple[int, int] | None, rng: np.random.Generator
 ) -> Totals:
     """All links, those never shown too; see the module."""
-    three = [_links(strata, prior, _HELP, rng) for prior in (_LOW, _MIDDLE, _HIGH)]
+    three = [_links(strata, prior, HELP, rng) for prior in ENDS]
     low, middle, high = three
     room = math.inf if records is None else min(records)
     # None at the lower end. At the upper, by what its prior allows for: that nothing was found
     # does not say that nothing is hidden.
-    part = (np.zeros(_DRAWS), rng.random(_DRAWS), rng.random(_DRAWS))
+    part = (np.zeros(DRAWS), rng.random(DRAWS), rng.random(DRAWS))
     beyond = [
         np.minimum(np.floor(u * (most + 1)), np.maximum(room - true - missed, 0))
         for u, (true, missed, most) in zip(part, three, strict=True)
@@ -386,17 +354,17 @@ def _totals(
         for (true, missed, _), more in zip(three, beyond, strict=True)
     ]
     recall = [
-        _ratios(true, true + missed + more)
+        ratios(true, true + missed + more)
         for true, missed, more in (
             (low[0], high[1], beyond[2]),
             (middle[0], middle[1], beyond[1]),
             (high[0], low[1], beyond[0]),
         )
     ]
-    return Totals(_ends(links), _ends(recall), _ends(beyond), _population(links, records, rng))
+    return Totals(ends(links), ends(recall), ends(beyond), _population(links, records, rng))
 
 
-def _ends(draws: Sequence[Floats | Ints]) -> Estimate:
+def ends(draws: Sequence[Floats | Ints]) -> Estimate:
     """An interval whose ends, and whose middle, come from draws of their own."""
     lower, value, upper = (
         float(np.quantile(x, q, method="inverted_cdf")) if len(x) else math.nan
@@ -409,22 +377,22 @@ def _population(
     links: Sequence[Floats], records: tuple[int, int] | None, rng: np.random.Generator
 ) -> Estimate | None:
     """People in either list or in none; many links make few people."""
-    if records is None or _ends(links).lower < 1:
+    if records is None or ends(links).lower < 1:
         return None
     sizes = [
         population_size(*records, x[x >= 1], seed=int(rng.integers(2**32))).draws
         for x in reversed(links)
     ]
-    return _ends(sizes)
+    return ends(sizes)
 
 
-def _summary(part: Floats, whole: Floats) -> Estimate:
-    ratio = _ratios(part, whole)
+def share_of(part: Floats, whole: Floats) -> Estimate:
+    ratio = ratios(part, whole)
     if not len(ratio):
         return Estimate(math.nan, math.nan, math.nan)
     lower, value, upper = np.quantile(ratio, (0.025, 0.5, 0.975)).tolist()
     return Estimate(value, lower, upper)
 
 
-def _ratios(part: Floats, whole: Floats) -> Floats:
+def ratios(part: Floats, whole: Floats) -> Floats:
     return part[whole > 0] / whole[whole > 0]

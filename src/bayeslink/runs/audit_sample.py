@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -22,10 +21,9 @@ from numpy.typing import NDArray
 
 from bayeslink.data.id_pairs import SIDES, linked_among
 from bayeslink.errors import InputError, SettingsError
-from bayeslink.judging.judgements import FILE, Judgements, Sample, Stratum
+from bayeslink.judging.judgements import Sample, Stratum
 from bayeslink.pairs.source import Floats, Ints
 from bayeslink.runs.best_unlinked import CHANCE, NEAR, RECORDS
-from bayeslink.runs.opening import as_run, saved_in
 from bayeslink.runs.run import Run
 
 SURE = 0.99  # divides the links
@@ -34,25 +32,9 @@ BEST = "no such pair, one of its record"
 _DOUBT = 0.01  # pairs that the model may have wrong, however sure it is
 
 
-def draw_sample(run: Run | str | Path, size: int = 200, *, seed: int = 1) -> Sample:
-    """Draw pairs to judge from a saved run, and store them in its directory for the review.
-
-    A sample drawn earlier is replaced; judgements are kept.
-
-    Parameters
-    ----------
-    run
-        The run directory, or the `Run` that was opened from it.
-    size
-        Pairs to draw: half of them spread evenly over the strata, the others so that the
-        estimates are as precise as they can be if the model's probabilities are about right.
-    """
-    run = as_run(run)
-    folder = saved_in(run)
-    sample = stratified(*_tables(run), size=size, seed=seed, run=run.fingerprint)
-    with Judgements(folder / FILE) as judgements:
-        judgements.set_sample(sample)
-    return sample
+def links_sample(run: Run, size: int, seed: int) -> Sample:
+    """A random sample of the pairs of a run."""
+    return stratified(*_tables(run), size=size, seed=seed, run=run.fingerprint)
 
 
 def parts_of(run: Run) -> list[Part]:
@@ -88,8 +70,7 @@ def stratified(
     run: str = "",
 ) -> Sample:
     """A stratified random sample of a run's pairs, from its tables."""
-    if not (isinstance(size, Integral) and 1 <= size < 2**31):
-        raise SettingsError(f"size must be a whole number from 1 up to 2^31, got {size!r}.")
+    checked_size(size)
     parts = divide(candidates, links, reach)
     rng = np.random.default_rng(seed)
     drawn = [
@@ -112,6 +93,12 @@ def stratified(
         pairs=tuple(zip(*(found[side].to_pylist() for side in SIDES), strict=True)),
         stratum=tuple(stratum.tolist()),
     )
+
+
+def checked_size(size: object) -> None:
+    """Refuse a size that no sample can have."""
+    if not (isinstance(size, Integral) and 1 <= int(size) < 2**31):
+        raise SettingsError(f"size must be a whole number from 1 up to 2^31, got {size!r}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from bayeslink.runs.dedupe_run import DedupeRun
 from bayeslink.runs.entity_ids import Changed
 from bayeslink.runs.kept_values import Keep
 from bayeslink.runs.people import table_of_entities
+from bayeslink.runs.reading import fingerprint
 from bayeslink.runs.run_json import cannot_read, not_as_written, reason_of
 from bayeslink.runs.schema import NotAsWrittenError
 from bayeslink.runs.tables import table_in
@@ -95,6 +96,10 @@ class SavedDedupe(DedupeRun):
 
     def as_table(self, name: str) -> pa.Table:
         return with_text((self._read if name in TABLES else self._parquet)(name))
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(self._summary["files"], ("pairs", "clusters"))
 
     @property
     def toml(self) -> str:

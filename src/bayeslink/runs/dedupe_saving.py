@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from bayeslink.data.spreadsheets import safe_for_spreadsheets
 from bayeslink.errors import ChangedInputError, InputError
+from bayeslink.judging.judgements import kept_in
 from bayeslink.judging.labels import known_pairs
 from bayeslink.private import opened
 from bayeslink.runs import link_toml
@@ -39,9 +40,11 @@ def save_dedupe(
 ) -> None:
     """Write the tables, the file with a column entity_id and that of people, run.json, its TOML.
 
-    Only the owner may read it, unless it is `shared` with the group.
+    Judgements in a directory that is replaced stay. Only the owner may read it, unless it is
+    `shared` with the group.
     """
     with (
+        ExitStack() as stack,
         claim(directory, force=force, inputs=_inputs(run)) as held,
         replacing(held.target, force=force, shared=shared) as folder,
     ):
@@ -51,6 +54,7 @@ def save_dedupe(
         (folder / run.settings.TOML).write_text(link_toml.dump(run.settings, held.target), "utf-8")
         told = {"warnings": [*run.warnings, *remarks], "files": digests_of(folder)}
         write_summary(folder, {**summary, **told})
+        stack.enter_context(kept_in(held.target, folder))
 
 
 def _inputs(run: DedupeRun) -> tuple[Any, ...]:

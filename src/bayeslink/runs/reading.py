@@ -8,6 +8,7 @@ rely on every key of run.json and every column of the tables.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -53,8 +54,7 @@ class RunFiles:
 
     def fingerprint(self) -> str:
         """Hash of the candidate pairs and links: a sample is of one run only."""
-        told = (self.summary["files"].get(f"{name}.parquet") for name in ("pairs", "links"))
-        return hashlib.sha256(b"".join(bytes.fromhex(one) for one in told if one)).hexdigest()
+        return fingerprint(self.summary["files"], ("pairs", "links"))
 
     def _read_table(self, name: str) -> pa.Table:
         path, content = self.folder / f"{name}.parquet", self._content(f"{name}.parquet")
@@ -93,3 +93,9 @@ def digests_of(folder: Path) -> dict[str, str]:
         with path.open("rb") as file:
             found[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
     return found
+
+
+def fingerprint(digests: Mapping[str, str], tables: Sequence[str]) -> str:
+    """Hash of some tables of a run directory, from those of its files."""
+    told = (digests.get(f"{name}.parquet") for name in tables)
+    return hashlib.sha256(b"".join(bytes.fromhex(one) for one in told if one)).hexdigest()

@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from bayeslink.data.spreadsheets import safe_for_spreadsheets
-from bayeslink.judging.judgements import FILE, Judgements
+from bayeslink.judging.judgements import kept_in
 from bayeslink.judging.labels import LABELS
 from bayeslink.pairs.pair_tables import with_own_ids
 from bayeslink.pairs.source import Ints, Pairs
@@ -66,9 +66,7 @@ def save_run(
         # What is ours, which a later run may replace, and how it was.
         files, warnings = digests_of(folder), [*run.warnings, *remarks]
         write_summary(folder, {**summary, "warnings": warnings, "files": files})
-        if (judged := held.target / FILE).exists():
-            judgements = stack.enter_context(Judgements(judged))
-            stack.enter_context(judgements.carried_to(folder / FILE))
+        stack.enter_context(kept_in(held.target, folder))
 
 
 def _write_tables(run: Run, folder: Path, summary: Mapping[str, Any]) -> None:

@@ -19,6 +19,7 @@ from bayeslink.review.people_cases import MOST, find_people_cases
 from bayeslink.review.people_desk import PeopleDesk
 from bayeslink.review.people_material import people_material_of
 from bayeslink.review.people_view import OPEN, numbered, people_of, verdicts_of
+from bayeslink.review.queues import UnknownCaseError
 from bayeslink.review.rerun import Rerun
 from bayeslink.runs.cluster_structure import Structure
 from tests.served import Server, copied
@@ -250,8 +251,8 @@ def test_what_is_refused(desk):
             judge(desk, key, people)
     with pytest.raises(SettingsError, match="has changed"):
         desk.judge(key, "other", "Anna", ["1"] * n)
-    with pytest.raises(SettingsError, match="for a linkage"):
-        desk.draw_sample(10)
+    with pytest.raises(SettingsError, match="whole number"):
+        desk.draw_sample(0)
     assert desk.judgements.current() == []
 
 
@@ -402,8 +403,8 @@ def test_two_hundred_cases_are_judged_over_the_server(tmp_path):
     assert state["judged"] == 200
     overview = server.json("/api/overview?reviewer=Eve")
     assert "bayeslink dedupe --config" in overview["rerun"]["command"]
-    refused = server.ask("/api/sample", method="POST", body='{"size": 5}')
-    assert refused.status == 400
+    tell("/api/sample", size=5)
+    assert 1 <= server.json("/api/state?reviewer=Eve")["queues"]["sample"] <= 11  # strata
     out, err = server.end()
     assert "review.sqlite" in out + err
     assert bl.read_labels(run) == expected
@@ -438,12 +439,34 @@ def test_people_are_found_again_from_the_page(kind, request, tmp_path):
 
 def test_what_the_command_says(made):
     for words, said in (
-        (("--plan",), "for a linkage of two files"),
-        (("--draw", "5"), "for a linkage of two files"),
+        (("--plan", "--of", "links"), "people, precision or recall"),
+        (("--b", str(made / "clusters.csv")), "no input B"),
+        (("--draw", "0"), "whole number from 1"),
     ):
         done = CliRunner().invoke(main, ["review", str(made), *words])
         assert done.exit_code == 2, done.output
         assert said in " ".join(done.stderr.split())
+
+
+def test_a_random_sample_is_a_queue_of_its_own(desk):
+    desk.draw_sample(30)
+    drawn = desk.overview("Anna")["sample"]["drawn"]
+    assert drawn == 30
+    truth = {}
+    while (key := desk.next("sample", "Anna")) is not None:
+        assert desk.overview("Anna")["sample"]["left"]
+        truth[key] = desk.case(key, "Anna", "sample")["found"]
+        judge(desk, key, truth[key])  # the run is right
+    assert any(key.startswith("drawn-") for key in truth)
+    for key in truth:
+        assert desk.case(key, "Anna")["verdicts"] == truth[key]
+    summary = desk.overview("Anna")["sample"]
+    assert summary["left"] == 0
+    assert "to 1.0000\npeople" in summary["quality"]
+    assert desk.state("Anna")["queues"]["sample"] == 0
+    for key in ("drawn-0", "drawn-01", "drawn-x", "drawn-99999"):
+        with pytest.raises(UnknownCaseError):
+            desk.case(key, "Anna")
 
 
 def test_the_page_in_python(run):

@@ -171,7 +171,7 @@ def test_one_stratum_is_a_beta_binomial():
 
 def test_intervals_hold_the_truth_95_times_in_100(monkeypatch):
     """Shares of links drawn from the prior, where 95 % is exact but for whole numbers."""
-    monkeypatch.setattr(audit, "_DRAWS", FEWER_DRAWS)
+    monkeypatch.setattr(audit, "DRAWS", FEWER_DRAWS)
     rng = np.random.default_rng(8)
     sizes = [400, 60, 50, 300, 500]
     p = np.repeat([0.995, 0.7, 0.3, 0.05, 0.005], sizes)
@@ -203,7 +203,7 @@ def overconfident():
 
 
 def test_intervals_do_not_rest_on_the_models_probabilities(overconfident, monkeypatch):
-    monkeypatch.setattr(audit, "_DRAWS", FEWER_DRAWS)
+    monkeypatch.setattr(audit, "DRAWS", FEWER_DRAWS)
     linked, is_link, samples = overconfident
     truth = quality(is_link, linked)
     found = [audit.estimate(sample, judge(sample, is_link)).quality for sample in samples]

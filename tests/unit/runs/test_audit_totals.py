@@ -42,7 +42,7 @@ def enumerated(prior):
     missed = {1 + k: stats.betabinom.pmf(k, 3, 1 + prior[0], 2 + help_against) for k in range(4)}
     links, beyond = np.zeros(20), np.zeros(20)
     for (t, x), (m, y) in itertools.product(true.items(), missed.items()):
-        most = 0 if prior == audit._LOW else m  # one for each link missed at most, all alike
+        most = 0 if prior == audit.ENDS[0] else m  # one for each link missed at most, all alike
         links[t + m : t + m + most + 1] += x * y / (most + 1)
         beyond[: most + 1] += x * y / (most + 1)
     return links, beyond
@@ -55,8 +55,8 @@ def at_level(value, probabilities, level):
 
 def test_the_number_of_links_by_enumeration():
     found = audit.estimate(*tiny()).quality.totals
-    ends = ((audit._LOW, "lower", 0.025), (audit._MIDDLE, "value", 0.5),
-            (audit._HIGH, "upper", 0.975))  # fmt: skip
+    ends = ((audit.ENDS[0], "lower", 0.025), (audit.ENDS[1], "value", 0.5),
+            (audit.ENDS[2], "upper", 0.975))  # fmt: skip
     for prior, end, level in ends:
         links, beyond = enumerated(prior)
         assert links.sum() == pytest.approx(1, abs=1e-3)
@@ -84,7 +84,7 @@ def hidden(chance, rng, known=True):
 @pytest.mark.parametrize("chance", [1.0, 0.5, 0.2, 0.1])
 def test_links_that_no_list_shows_are_counted_by_their_chance(chance, monkeypatch):
     """Nothing found does not say that nothing is hidden."""
-    monkeypatch.setattr(audit, "_DRAWS", 2000)
+    monkeypatch.setattr(audit, "DRAWS", 2000)
     rng = np.random.default_rng(1)
     hits = sum(hidden(chance, rng) for _ in range(200))
     assert hits >= stats.binom.ppf(ALARM, 200, 0.95), hits
@@ -172,7 +172,7 @@ def tables(rng):
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_intervals_of_the_links_hold_whatever_the_model(world, monkeypatch):
-    monkeypatch.setattr(audit, "_DRAWS", 3000)
+    monkeypatch.setattr(audit, "DRAWS", 3000)
     shares, share_best = WORLDS[world]
     rng = np.random.default_rng(3)
     trials, hits, model = 100, [], []
