@@ -47,7 +47,8 @@ from bayeslink.pairs.source import Ints, Pairs, PairSource, count_levels
 
 _ROUNDS = 5  # in which the tree is learned, at most
 _APART = 0.05  # of what it was learned from: if more comes apart, it is learned anew
-_UNLIKE, _MUCH_LESS = 0.25, 0.5  # unlikeness from which another fit is tried; share to take it
+_UNLIKE, _LESS = 0.25, 0.9  # unlikeness that joined records have at most; share to take it
+_ENOUGH = 50  # people who are certainly twice, to learn from them alone
 _SLACK = 6.0  # candidates of the sampler: this far below θ,
 _A_RECORD = 40  # but about so many a record at most
 
@@ -148,18 +149,25 @@ def _learn_structure(problem: Problem, modes: list[ForestMode]) -> tuple[Problem
     """Dependent fields, and the modes with them.
 
     m by errors comes first: where independent fields split people, their pairs are no non-links.
-    The tree follows in rounds. Where it ends with records joined that are rather unlike, it is
-    learned once more from the other end, at which nobody is twice.
+    The tree is learned from two ends, for what it is learned from decides what it finds: from the
+    fit by independent fields, which may take couples and whole households for people, and from
+    nobody twice. Where records that are joined are clearly less unlike, there it is taken.
     """
     fields = problem.pairs.fields
     structure = problem.structure.dependent(fields, INDEPENDENT_FIELDS, modes[0].linked)
-    found = _learn_from_certain(*_climb_with(problem, structure, modes))
-    differ = unlikeness(found[1][0].linked.levels)
-    if differ > _UNLIKE:
-        other = _learn_from_all(problem)
-        if unlikeness(other[1][0].linked.levels) < _MUCH_LESS * differ:
-            return other
-    return found
+    problem, modes = _climb_with(problem, structure, modes)
+    one = _learn_from_certain(problem, modes)
+    other = _learn_from_certain(*_learn_from_all(problem, 1))
+    if _unlikeness(other) > _UNLIKE or other[0].structure.tree.n_certain < _ENOUGH:
+        other = _learn_from_all(problem, _ROUNDS)  # too few are twice to learn from them
+    return other if _unlikeness(other) < _LESS * _unlikeness(one) else one
+
+
+def _unlikeness(found: tuple[Problem, list[ForestMode]]) -> float:
+    """Of the best mode; where it joins next to none, as much as may be."""
+    levels = found[1][0].linked.levels
+    n = len(levels)
+    return (unlikeness(levels) * n + _UNLIKE * FEWEST) / (n + FEWEST)
 
 
 def unlikeness(levels: NDArray[np.uint8]) -> float:
@@ -190,7 +198,7 @@ def _learn_from_certain(
     return problem, modes
 
 
-def _learn_from_all(problem: Problem) -> tuple[Problem, list[ForestMode]]:
+def _learn_from_all(problem: Problem, rounds: int) -> tuple[Problem, list[ForestMode]]:
     """The tree, from all pairs but those within clusters, of which there are none at first.
 
     With few duplicates or none, a fit by independent fields takes households for people, or what
@@ -209,7 +217,7 @@ def _learn_from_all(problem: Problem) -> tuple[Problem, list[ForestMode]]:
         )
         for share in SHARES
     ]  # fmt: skip
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         before = modes[0]
         a, b = pairs_within(roots(before.parent))
         a, b = np.concatenate([a, b]), np.concatenate([b, a])

@@ -346,10 +346,14 @@ class Run(Shown):
     def _expected_false(self) -> float:
         """Links expected to be false; all that are no more than chance, if most are not."""
         assert self.decision is not None
-        within = None if self.posterior is None else self.posterior.within
-        if within is None or within.holds:
-            return self.decision.expected_false
-        return max(self.decision.expected_false, (1 - within.supported) * len(self.decision.links))
+        expected = self.decision.expected_false
+        if self.posterior is None:
+            return expected
+        parts, within = self.posterior.identified.parts, self.posterior.within
+        expected += parts.likely_false - parts.false  # more, by the look-alikes
+        if within is not None and not within.holds:
+            expected = max(expected, (1 - within.supported) * len(self.decision.links))
+        return min(expected, float(len(self.decision.links)))
 
     def _posterior_summary(self) -> dict[str, Any]:
         if self.posterior is None or self.blocks is None or self.decision is None:

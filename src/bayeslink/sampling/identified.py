@@ -8,8 +8,8 @@ L is taken in parts, each with the doubt that files with known truth show:
 - *False links.* The model expects some of the links that can be pointed to, to be false. The files
   show more than it knows: a record whose link is certain has no other, so its other pairs above θ
   are look-alikes, and records without a partner have as many each, some of them with a record that
-  has none either. The larger of the two numbers
-  may be wrong by a log-normal factor of `FALSE`.
+  has none either. The larger of the two numbers may be wrong by a log-normal factor of `FALSE`;
+  what a run tells to expect lies between them.
 - *Links that chance explains.* Where pairs as alike as the links are as common within each file,
   only those more than that can be pointed to, and the others are not identified.
 - Both are wider where pairs by weight are not those expected (`weight_bands.misfit`).
@@ -19,6 +19,7 @@ Where most of L is only counted, the data do not say what L is: there are only b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -70,6 +71,14 @@ class Parts:
         """Whether most links follow from the model alone."""
         every = self.pointed + self.counted + self.by_chance
         return self.counted > max(1.0, MOST_COUNTED * every)
+
+    @property
+    def likely_false(self) -> float:
+        """The false links to expect: between the two figures, if look-alikes say more.
+
+        Each is wrong by a factor, so theirs is the geometric mean.
+        """
+        return math.sqrt(self.false * max(self.false, self.look_alikes))
 
     def unsupported(self, share: float, known: int) -> Parts:
         """The same where only this share of the links is more than chance."""

@@ -1,6 +1,9 @@
 """The fit of a forest: what the tree of dependences is learned from."""
 
+from datetime import date, timedelta
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import bayeslink as bl
@@ -38,3 +41,59 @@ def test_few_duplicates_or_none_are_not_households(sizes, people):
     fit = fit_forest(bl.compare(made.a, fields=fields()))
     assert abs(fit.n_entities - people) < 15
     assert unlikeness(fit.linked.levels) < 0.25
+
+
+def register(n, seed):
+    """Rows of n people, a fifth of them beside a spouse with one surname, town and telephone."""
+    rng = np.random.default_rng(seed)
+
+    def pick(some):
+        return some[rng.integers(len(some))]
+
+    def parts(ends):
+        return [a + b + end for a in "BCDFGJLM" for b in "ao" for end in ends.split()]
+
+    def a_home():
+        phone = f"06{rng.integers(10**8):08}"
+        return {"surname": pick(surnames), "town": f"Town {rng.integers(14)}", "phone": phone}
+
+    def a_person(sex, born, home):
+        return {"given": pick(given[sex]), "sex": sex, "born": int(born), **home}
+
+    surnames = parts("lin rand mer tot vel")
+    given = {"F": parts("na lie se"), "M": parts("rik bert chel")}
+    people = []
+    while len(people) < n:
+        sex, born, home = pick("FM"), rng.triangular(0, 14_000, 33_000), a_home()
+        people.append(a_person(sex, born, home))
+        if rng.random() < 0.2:
+            people.append(a_person("MF"["FM".index(sex)], born + rng.integers(-1500, 1500), home))
+    rows, person = [], []
+    for number, one in enumerate(people[:n]):
+        for again in range(rng.choice(4, p=[0.65, 0.24, 0.08, 0.03]) + 1):
+            row = dict(one)
+            for name in ("given", "surname"):
+                if rng.random() < 0.15:
+                    at = rng.integers(1, len(row[name]) - 1)
+                    row[name] = row[name][:at] + row[name][at + 1 :]
+            for name in ("town", "phone"):  # moved
+                if again and rng.random() < 0.1:
+                    row[name] = a_home()[name]
+            row["postcode"] = row["town"][5:] + "000"
+            row["born"] = str(date(1930, 1, 1) + timedelta(days=row["born"]))
+            row |= {name: None for name in ("born", "phone") if rng.random() < 0.1}
+            rows.append({"id": len(rows), **row})
+            person.append(number)
+    return pa.Table.from_pylist(rows), np.array(person)
+
+
+def test_couples_with_one_telephone_are_two_people():
+    """A fit by independent fields joins them: from there a third of all pairs were false."""
+    rows, person = register(1000, seed=2)
+    exact = [bl.exact(name) for name in ("sex", "town", "postcode", "phone")]
+    names = [bl.levenshtein(name) for name in ("given", "surname")]
+    fit = fit_forest(bl.compare(rows, fields=[*names, bl.date("born"), *exact]))
+    a, b = pairs_within(fit.clusters)
+    assert len(a) > 500
+    assert np.mean(person[a] != person[b]) < 0.05
+    assert abs(fit.n_entities - 1000) < 20

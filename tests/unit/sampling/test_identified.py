@@ -76,6 +76,21 @@ def test_look_alikes_one_by_one():
     assert none.look_alikes == 0  # without a certain link nothing is known of them
 
 
+@pytest.mark.parametrize(
+    ("false", "look_alikes", "expected"), [(4.0, 9.0, 6.0), (4.0, 1.0, 4.0), (0.0, 9.0, 0.0)]
+)
+def test_false_links_lie_between_model_and_look_alikes(false, look_alikes, expected):
+    parts = Parts(pointed=100.0, counted=0.0, false=false, look_alikes=look_alikes)
+    assert parts.likely_false == pytest.approx(expected)
+
+
+def test_a_run_tells_what_look_alikes_add(run):
+    summary, parts = run.summary(), run.posterior.identified.parts
+    more = parts.likely_false - parts.false
+    told = run.decision.expected_false + more
+    assert summary["expected_false_links"] == pytest.approx(min(told, run.n_links))
+
+
 def test_look_alikes_are_as_many_as_there_are():
     """Pairs of two records without a partner, told from the pairs of those that have one."""
     rng = np.random.default_rng(2)
