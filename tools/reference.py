@@ -176,8 +176,12 @@ def python_page() -> str:
 
 
 def members(found: type) -> Iterator[tuple[str, Any]]:
-    """Public methods and properties of a class, in the order of its source."""
-    for name, member in vars(found).items():
+    """Public methods and properties of a class, in the order of its source, and those inherited."""
+    ours = [cls for cls in found.__mro__ if cls.__module__.startswith("bayeslink.")]
+    own: dict[str, Any] = {}
+    for cls in ours:
+        own = {**own, **{name: m for name, m in vars(cls).items() if name not in own}}
+    for name, member in own.items():
         if name.startswith("_") or not (inspect.isfunction(member) or isinstance(member, property)):
             continue
         if inspect.getdoc(member):

@@ -58,3 +58,9 @@ def check_interval(interval: float) -> None:
             f"interval must be between 0 and 1, got {interval!r}. It is the probability that the "
             "interval holds; write 95 % as 0.95."
         )
+
+
+def reason_of(error: BaseException) -> str:
+    """What a system or a library says went wrong, in a line."""
+    told = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return str(told).splitlines()[0].rstrip(".")

@@ -86,3 +86,15 @@ def with_bar(function: Callable[P, T]) -> Callable[P, T]:
             return function(*arguments, **given)
 
     return shown
+
+
+class Clock:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._since = time.perf_counter()
+
+    def tick(self, phase: str) -> None:
+        now = time.perf_counter()
+        self.seconds[phase], self._since = round(now - self._since, 4), now

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 
 from bayeslink.errors import ChangedInputError, InputError
@@ -52,12 +51,6 @@ def require_whole(path: Path, kind: str, before: str, where: str) -> None:
             f"{where}: the file changed while it was read. Wait until whatever writes it has "
             "finished, then link again."
         )
-
-
-def require_unchanged(now: Sequence[str | None], inputs: Sequence[dict[str, str | None]]) -> None:
-    """`require_same` for both inputs of a run, as its run.json lists them."""
-    for side, found, given in zip("AB", now, inputs, strict=True):
-        require_same(found, given["sha256"], f"input {side}, {given['label']}")
 
 
 def _digest(path: Path) -> hashlib._Hash:

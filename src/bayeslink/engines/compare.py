@@ -9,7 +9,7 @@ from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing.fields import Field, exact
 from bayeslink.data.read_options import ReadOptions
 from bayeslink.data.records import Records, read_records
-from bayeslink.engines.limits import refuse_long_texts
+from bayeslink.engines.input_checks import refuse_long_texts
 from bayeslink.engines.local import LocalPairs
 from bayeslink.engines.same_input import refuse_same_records
 from bayeslink.engines.spark.choosing import cluster_for, read_there

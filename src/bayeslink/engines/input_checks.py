@@ -16,16 +16,19 @@ from numpy.typing import NDArray
 
 from bayeslink.comparing.dictionaries import Dictionary
 from bayeslink.comparing.fields import Field
-from bayeslink.data.cell_texts import TEXT
+from bayeslink.data.cell_texts import TEXT, texts_of
 from bayeslink.data.missing_words import FILLER_DAYS, LIKELY_WORDS, SURE_WORDS
 from bayeslink.data.records import Records
 from bayeslink.distinct import distinct
+from bayeslink.errors import InputError
 
 _AT_LEAST, _COMMON = 3, 0.005  # cells with a missing code: in number, and as a share
 _OFTEN = 10  # times as common as the average value, for words that could be names
 _TWICE = 0.01  # share of records that equal another one
 _NEARLY_TWICE = 0.02  # share that differ from another one in a single field
 _ALWAYS = 0.95  # share of pairs that agree, above which a field tells hardly anyone apart
+_LONGEST = 2000  # letters of a text that is compared by edits
+_BY_LETTERS = ("levenshtein", "damerau_levenshtein", "jaro_winkler")
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -172,3 +175,22 @@ def _hashed(column: NDArray[np.int64], j: int) -> NDArray[np.uint64]:
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
     return x ^ (x >> np.uint64(31))
+
+
+# --- texts too long to be compared letter by letter ----------------------------------------------
+
+
+def refuse_long_texts(records: Sequence[Records], fields: Sequence[Field]) -> None:
+    """Refuse a field that compares, by edits, longer texts than any name or address is."""
+    for field in fields:
+        if field.kind not in _BY_LETTERS:
+            continue
+        for side, names in zip(range(len(records)), field.columns, strict=False):
+            for name in names:
+                longest = pc.max(pc.utf8_length(texts_of(records[side].columns[name]))).as_py() or 0
+                if longest > _LONGEST:
+                    raise InputError(
+                        f"input {'AB'[side]}, {records[side].label}: column {name!r} has texts of "
+                        f"up to {longest:,} characters, and {field.kind} compares at most "
+                        f"{_LONGEST:,}. Use text, tokens or exact for such a column, or shorten it."
+                    )

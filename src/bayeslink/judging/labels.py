@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from bayeslink.data.id_pairs import SIDES, TEXT, id_pairs
 from bayeslink.data.records import Records, read_records
 from bayeslink.data.spreadsheets import as_it_was, safe_for_spreadsheets
-from bayeslink.errors import InputError, OutputError, SettingsError
+from bayeslink.errors import InputError, OutputError, SettingsError, reason_of
 from bayeslink.judging.judgements import (
     FILE,
     LINK,
@@ -123,9 +123,8 @@ def export_labels(
         with written_whole(target) as out:
             out.write(content)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
         raise OutputError(
-            f"cannot write {target}: {reason}. Check the permissions and the space left."
+            f"cannot write {target}: {reason_of(error)}. Check the permissions and the space left."
         ) from None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -29,7 +28,7 @@ from bayeslink.linking.reading import with_fields
 from bayeslink.model.structure import DEPENDENT
 from bayeslink.options import described, signature_of
 from bayeslink.pairs.source import PairSource
-from bayeslink.progress import with_bar
+from bayeslink.progress import Clock, with_bar
 from bayeslink.runs.dedupe_run import DedupeRun
 from bayeslink.runs.kept_values import check_keep_of_file, columns_named
 from bayeslink.sampling.cluster_checks import cluster_warnings
@@ -39,18 +38,6 @@ from bayeslink.settings import FOUND
 from bayeslink.suggesting.one_file import id_of
 from bayeslink.suggesting.suggestion import suggest
 from bayeslink.suggesting.wording import ids_in_words
-
-
-class Clock:
-    """Seconds by phase."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._since = time.perf_counter()
-
-    def tick(self, phase: str) -> None:
-        now = time.perf_counter()
-        self.seconds[phase], self._since = round(now - self._since, 4), now
 
 
 @with_bar
@@ -200,7 +187,7 @@ def _compared(
 ) -> tuple[PairSource, DedupeSettings, list[str]]:
     """The pairs of the file with itself."""
     if isinstance(a, PairSource):
-        if not getattr(a, "one_file", False):
+        if not a.one_file:
             raise SettingsError(
                 "these are pairs of two files. dedupe takes one file, or the pairs of one file: "
                 "bl.compare(a, fields=fields)."

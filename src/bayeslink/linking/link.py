@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +28,7 @@ from bayeslink.model.structure import INDEPENDENT
 from bayeslink.options import described, signature_of
 from bayeslink.pairs.pair_tables import pair_table
 from bayeslink.pairs.source import PairSource
-from bayeslink.progress import with_bar
+from bayeslink.progress import Clock, with_bar
 from bayeslink.runs.run import Run
 from bayeslink.sampling.fit_checks import check_fit
 from bayeslink.sampling.identified import said
@@ -110,66 +108,64 @@ def link_with(
     check_link(a, b, settings)
     known, remarks = known_pairs(settings.labels, settings.known_links, settings.known_nonlinks)
     links, nonlinks = (with_verdict(known, verdict) for verdict in (LINK, NONLINK))
-    clock = _Clock()
+    clock = Clock()
     given = a if isinstance(a, PairSource) else None
-    with clock("suggest"):
-        settings, chosen = with_fields(a, b, settings, progress, compared=given is not None)
+    settings, chosen = with_fields(a, b, settings, progress, compared=given is not None)
+    clock.tick("suggest")
     if checkpoints is not None:
         learned: list[Any] = [settings.wrong_fields]
         if settings.model is not None:
             learned += [f.settings for f in settings.fields or ()]
         checkpoints.bind(made_with(known, learned))
-    with clock("compare"):
-        pairs, ids, found = (
-            (given, settings.id, ())
-            if given
-            else compare_files(a, b, settings, progress, checkpoints)
-        )
+    pairs, ids, found = (
+        (given, settings.id, ()) if given else compare_files(a, b, settings, progress, checkpoints)
+    )
+    clock.tick("compare")
     settings = _resolved(settings, a, b, pairs, ids, given is not None)
-    with clock("fit"):
-        journal = None if checkpoints is None else FitJournal(checkpoints, pairs)
-        fit = fit_penalized(
-            pairs,
-            prior=settings.prior,
-            structure=settings.structure,
-            wrong_fields=settings.wrong_fields,
-            links=links,
-            nonlinks=nonlinks,
-            progress=progress,
-            journal=journal,
-        )
-        plan = pairs.describe().plan
+    journal = None if checkpoints is None else FitJournal(checkpoints, pairs)
+    fit = fit_penalized(
+        pairs,
+        prior=settings.prior,
+        structure=settings.structure,
+        wrong_fields=settings.wrong_fields,
+        links=links,
+        nonlinks=nonlinks,
+        progress=progress,
+        journal=journal,
+    )
+    plan = pairs.describe().plan
+    clock.tick("fit")
     settings = replace(settings, prior=fit.prior)
     blocks = posterior = decision = None
     if settings.point:
         table, warnings = _point_table(pairs, fit), _point_warnings(fit)
     else:
-        with clock("blocks"):
-            progress("forming post-hoc blocks")
-            blocks = posthoc_blocks(pairs, fit, settings.w0, links=links, nonlinks=nonlinks)
-            plan = pairs.describe().plan
-        with clock("sample"):
-            posterior = sample(
-                blocks,
-                prior=fit.prior,
-                restricted=settings.restricted,
-                draws=settings.draws,
-                tune=settings.tune,
-                chains=settings.chains,
-                seed=settings.seed,
-                threads=settings.threads,
-                progress=progress,
-                checkpoints=checkpoints,
-            )
-        with clock("check"):
-            progress("comparing with pairs within the files")
-            within = compare_within(posterior.blocks, posterior.probability)
-            posterior = replace(posterior, within=within)
-        with clock("decide"):
-            progress("deciding")
-            decision = posterior.estimate(settings.loss)
-            table = _decided_table(pairs, posterior, decision)
-            warnings = _posterior_warnings(posterior, decision)
+        progress("forming post-hoc blocks")
+        blocks = posthoc_blocks(pairs, fit, settings.w0, links=links, nonlinks=nonlinks)
+        plan = pairs.describe().plan
+        clock.tick("blocks")
+        posterior = sample(
+            blocks,
+            prior=fit.prior,
+            restricted=settings.restricted,
+            draws=settings.draws,
+            tune=settings.tune,
+            chains=settings.chains,
+            seed=settings.seed,
+            threads=settings.threads,
+            progress=progress,
+            checkpoints=checkpoints,
+        )
+        clock.tick("sample")
+        progress("comparing with pairs within the files")
+        within = compare_within(posterior.blocks, posterior.probability)
+        posterior = replace(posterior, within=within)
+        clock.tick("check")
+        progress("deciding")
+        decision = posterior.estimate(settings.loss)
+        table = _decided_table(pairs, posterior, decision)
+        warnings = _posterior_warnings(posterior, decision)
+        clock.tick("decide")
     described, checks = pairs.describe(), check_fit(fit, posterior)
     return Run(
         pairs=pairs,
@@ -285,16 +281,3 @@ def _copies_linked(posterior: Posterior, decision: Decision) -> str | None:
         "one half for two copies; the links expected to be false count copies as one. To find all "
         "records of a person, link with --duplicates a or b (duplicates=)."
     )
-
-
-class _Clock:
-    """Seconds by phase."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def __call__(self, phase: str) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.seconds[phase] = round(time.perf_counter() - start, 4)

@@ -16,14 +16,13 @@ from bayeslink.data.headers import require_columns
 from bayeslink.data.locations import paths_of
 from bayeslink.data.records import Records
 from bayeslink.engines.compare import block_fields, compare_records
-from bayeslink.engines.limits import refuse_long_texts
+from bayeslink.engines.input_checks import refuse_long_texts
 from bayeslink.engines.many_files import of_files
 from bayeslink.errors import SettingsError
 from bayeslink.linkage.forest import ForestFit
 from bayeslink.linking.carrying import require_earlier_records, with_earlier_ids
 from bayeslink.linking.checks import check_link
 from bayeslink.linking.dedupe import (
-    Clock,
     found_among,
     known_of,
     with_fields_of_one,
@@ -36,7 +35,7 @@ from bayeslink.memory import Memory, parse_memory
 from bayeslink.model.structure import DEPENDENT
 from bayeslink.options import described, signature_of
 from bayeslink.pairs.source import Files, PairSource
-from bayeslink.progress import with_bar
+from bayeslink.progress import Clock, with_bar
 from bayeslink.runs.dedupe_run import DedupeRun
 from bayeslink.runs.kept_values import check_keep, date_columns, days_of
 

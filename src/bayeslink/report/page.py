@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bayeslink.errors import OutputError, SettingsError
+from bayeslink.errors import OutputError, SettingsError, reason_of
 from bayeslink.private import mode_within, written_whole
 from bayeslink.report import fields, finding, fit, patterns, sections, uncertainty
 from bayeslink.report.charts import Counts
@@ -109,8 +109,7 @@ def write_page(target: Path, text: str, mode: int) -> None:
         with written_whole(target, mode=mode) as file:
             file.write(text.encode("utf-8", "backslashreplace"))
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
         raise OutputError(
-            f"cannot write {target}: {reason}. What was there is untouched. "
+            f"cannot write {target}: {reason_of(error)}. What was there is untouched. "
             "Check the permissions and the space left, or choose another place with -o."
         ) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -51,7 +52,7 @@ class Standing:
         return [pair for pair, said in self.said.items() if {LINK, NONLINK} <= set(said.values())]
 
 
-class Queues:
+class Queues(ABC):
     """What there is to judge of one run. Threads may share it; others may share the judgements.
 
     What a case shows, and how a verdict on it is told, is for `Desk` (of pairs) and `PeopleDesk`.
@@ -167,17 +168,17 @@ class Queues:
         if not self.material.pairs_of(key):
             raise UnknownCaseError(f"there is no case {key[:20]!r}. Go on to the next one.")
 
+    @abstractmethod
     def _pairs(self, key: str) -> list[Pair]:
         """The pairs that a verdict on a case is of."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _errors(self, standing: Standing) -> dict[str, float]:
         """Errors expected in the cases worth judging: all, false links, and those not settled."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _keys(self, sample: Sample) -> list[str]:
         """The case of each pair, or cluster, of a random sample, in its order."""
-        raise NotImplementedError
 
     def _sampled(self) -> list[str]:
         """The cases of the random sample, in its order."""

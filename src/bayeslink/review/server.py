@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from bayeslink.errors import BayeslinkError, OutputError, SettingsError
+from bayeslink.errors import BayeslinkError, OutputError, SettingsError, reason_of
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import as_csv, as_parquet, label_table
 from bayeslink.review.gate import Gate
@@ -229,7 +229,7 @@ def _bound(port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listener.close()
         raise SettingsError(
-            f"cannot listen on port {port}: {getattr(error, 'strerror', None) or error}. "
+            f"cannot listen on port {port}: {reason_of(error)}. "
             "Choose another --port, or leave it out."
         ) from None
     listener.listen(64)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from bayeslink.dedupe_settings import DedupeSettings
-from bayeslink.errors import InputError
+from bayeslink.errors import InputError, reason_of
 from bayeslink.judging.judgements import LINK, NONLINK
 from bayeslink.linkage.clustering import ClusterDecision
 from bayeslink.many_settings import ManySettings
@@ -27,7 +27,7 @@ from bayeslink.runs.entity_ids import Changed
 from bayeslink.runs.kept_values import Keep
 from bayeslink.runs.people import table_of_entities
 from bayeslink.runs.reading import fingerprint
-from bayeslink.runs.run_json import cannot_read, not_as_written, reason_of
+from bayeslink.runs.run_json import cannot_read, not_as_written
 from bayeslink.runs.schema import NotAsWrittenError
 from bayeslink.runs.tables import table_in
 from bayeslink.sampling.entities import Entities

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,20 +17,19 @@ from bayeslink.model.weights import Parameters
 from bayeslink.notebook_html import Shown
 from bayeslink.pairs.pair_tables import in_kind
 from bayeslink.pairs.source import PairSource
+from bayeslink.runs.any_run import AnyRun, made_with
 from bayeslink.runs.cluster_evaluation import ClusterEvaluation, evaluate_clusters
 from bayeslink.runs.cluster_tables import table_of, with_own_ids
 from bayeslink.runs.dedupe_json import LISTS, UPDATE
 from bayeslink.runs.entity_ids import Changed, in_words
 from bayeslink.runs.link_toml import dump
 from bayeslink.runs.people import people_table, with_entities_table
-from bayeslink.runs.run import LIBRARIES, fields_told
 from bayeslink.sampling.clusters import ClusterPosterior
 from bayeslink.sampling.entities import Entities
 
 if TYPE_CHECKING:
     from bayeslink.linking.stacking import Stack
     from bayeslink.plots import DedupePictures
-    from bayeslink.review.background import ReviewPage
     from bayeslink.runs.kept_values import Keep
     from bayeslink.sampling.many_lists import ManyLists
 
@@ -41,7 +37,7 @@ SURE = 0.9  # probability of membership, below which a record is worth a look
 
 
 @dataclass(frozen=True, eq=False)
-class DedupeRun(Shown):
+class DedupeRun(AnyRun, Shown):
     """The people of one file: who is who, how many, and how sure."""
 
     pairs: PairSource = field(repr=False)
@@ -177,42 +173,9 @@ class DedupeRun(Shown):
         written: Path = page.report(self, path, truth=truth, values=values)
         return written
 
-    def review(
-        self,
-        directory: Any = None,
-        *,
-        show: Sequence[str] = (),
-        port: int = 0,
-        browser: bool = True,
-    ) -> ReviewPage:
-        """Judge the clusters in doubt on a page in the browser, as `bayeslink review` has it.
-
-        The page is served until `.close()`, or until this process ends, to this machine only. What
-        is judged is kept at once in the run's directory, as review.sqlite.
-
-        Parameters
-        ----------
-        directory
-            Where to save the run, if it was not opened from a directory.
-        show
-            Columns to see that are not compared; of several files, as the first calls them.
-        port
-            0 for any that is free.
-        browser
-            Open a browser, where there is a screen.
-        """
-        module: Any = import_module("bayeslink.review.background")  # of a room above
-        page: ReviewPage = module.review(self, directory, show=show, port=port, browser=browser)
-        return page
-
     def as_table(self, name: str) -> pa.Table:
         """A table of the run's directory by its name, with ids as text."""
         return table_of(self, name)
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of pairs and clusters as they were saved; "" before that."""
-        return ""
 
     @property
     def toml(self) -> str:
@@ -264,8 +227,6 @@ class DedupeRun(Shown):
 
     def provenance(self) -> dict[str, Any]:
         """Software, input and results: what it takes to repeat and to check the run."""
-        described = self.pairs.describe()
-        told = described.inputs
         return {
             **self.summary(),
             "kind": self.pairs.kind,
@@ -275,13 +236,8 @@ class DedupeRun(Shown):
             },
             "kept_every": int(self.posterior.kept_every),
             "diagnostics": [asdict(d) for d in self.posterior.diagnostics()],
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "versions": {name: version(name) for name in LIBRARIES},
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            "engine": described.engine,
-            "inputs": [dict(given) for given in (self.stack.told if self.stack else told)],
-            "fields": fields_told(self.pairs),
+            **made_with(self.pairs),
+            **({"inputs": [dict(given) for given in self.stack.told]} if self.stack else {}),
         }
 
     def report_lines(self) -> list[str]:

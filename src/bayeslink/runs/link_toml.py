@@ -22,7 +22,7 @@ from typing import Any
 import tomlkit
 
 from bayeslink.comparing.fields import GIVEN, Field
-from bayeslink.errors import InputError, OutputError, SettingsError
+from bayeslink.errors import InputError, OutputError, SettingsError, reason_of
 from bayeslink.options import TYPE_NAMES
 from bayeslink.plain import plain
 from bayeslink.private import written_whole
@@ -110,7 +110,7 @@ def write_new(path: Path, text: str, *, force: bool) -> None:
         raise _exists(path) from None
     except (OSError, ValueError) as error:
         raise OutputError(
-            f"{path} cannot be written ({getattr(error, 'strerror', None) or error}). Choose a "
+            f"{path} cannot be written ({reason_of(error)}). Choose a "
             "name in a directory that exists."
         ) from None
 

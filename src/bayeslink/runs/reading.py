@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from bayeslink.errors import reason_of
 from bayeslink.pairs.pair_tables import with_text_ids
 from bayeslink.runs import tables
-from bayeslink.runs.run_json import cannot_read, not_as_written, read_linkage, reason_of
+from bayeslink.runs.run_json import cannot_read, not_as_written, read_linkage
 from bayeslink.runs.schema import NotAsWrittenError
 from bayeslink.runs.state import FILE as STATE
 from bayeslink.runs.state import State

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from functools import cached_property
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,6 +22,7 @@ from bayeslink.model.weights import Parameters
 from bayeslink.notebook_html import Shown
 from bayeslink.pairs.pair_tables import for_caller, pair_values
 from bayeslink.pairs.source import Pairs, PairSource, Plan
+from bayeslink.runs.any_run import AnyRun, made_with
 from bayeslink.runs.brief import in_brief
 from bayeslink.runs.expected import errors_to_expect, records_in_both
 from bayeslink.runs.explanation import Explanation, explain_pair
@@ -40,14 +37,11 @@ from bayeslink.settings import LinkSettings
 
 if TYPE_CHECKING:
     from bayeslink.plots import RunPictures
-    from bayeslink.review.background import ReviewPage
     from bayeslink.runs.evaluation import Evaluation
-
-LIBRARIES = ("bayeslink", "numpy", "scipy", "numba", "rapidfuzz", "pyarrow")
 
 
 @dataclass(frozen=True, eq=False)
-class Run(Shown):
+class Run(AnyRun, Shown):
     """A finished linkage: the links and all that led to them."""
 
     pairs: PairSource = field(repr=False)
@@ -100,11 +94,6 @@ class Run(Shown):
     def as_table(self, name: str) -> Any:
         """A table as the run directory has it, such as "draws"; None where the run has none."""
         return table_of(self, name)
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of candidate pairs and links as they were saved; "" before that."""
-        return ""
 
     @cached_property
     def theta_path(self) -> ThetaPath | None:
@@ -208,34 +197,6 @@ class Run(Shown):
         found: Evaluation = import_module("bayeslink.runs.evaluation").evaluate_links(self, truth)
         return found
 
-    def review(
-        self,
-        directory: Any = None,
-        *,
-        show: Sequence[str] = (),
-        port: int = 0,
-        browser: bool = True,
-    ) -> ReviewPage:
-        """Judge doubtful pairs on a page in the browser, as `bayeslink review` has it.
-
-        The page is served until `.close()`, or until this process ends, to this machine only. What
-        is judged is kept at once in the run's directory, as review.sqlite.
-
-        Parameters
-        ----------
-        directory
-            Where to save the run, if it was not opened from a directory.
-        show
-            Columns to see that are not compared; "COLUMN_A=COLUMN_B" where their names differ.
-        port
-            0 for any that is free.
-        browser
-            Open a browser, where there is a screen.
-        """
-        module: Any = import_module("bayeslink.review.background")  # of a room above
-        page: ReviewPage = module.review(self, directory, show=show, port=port, browser=browser)
-        return page
-
     def explain(self, id_a: str, id_b: str) -> Explanation:
         """Why a pair is linked or not: weight by field, rivals on either side, probabilities."""
         found = self.pairs.find([(id_a, id_b)])
@@ -296,20 +257,13 @@ class Run(Shown):
 
     def provenance(self) -> dict[str, Any]:
         """Software, inputs and results: what it takes to repeat and to check the run."""
-        described = self.pairs.describe()
         post, path = self.posterior, self.theta_path
         return {
             **self.summary(),
             **({"kept_every": post.kept_every} if post else {}),
             "diagnostics": [asdict(d) for d in post.diagnostics()] if post else [],
             "path": path and path.as_data(),
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "versions": {name: version(name) for name in LIBRARIES},
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            "engine": described.engine,
-            "inputs": [dict(given) for given in described.inputs],
-            "fields": fields_told(self.pairs),
+            **made_with(self.pairs),
             "left_out": [asdict(column) for column in self.settings.left_out],
         }
 
@@ -384,19 +338,3 @@ class Run(Shown):
             "draws": post.n_links.shape[1],
             "tune": post.tune,
         }
-
-
-def fields_told(pairs: PairSource) -> list[dict[str, Any]]:
-    """What was compared and how, and how many pairs each level has, as run.json has it."""
-    described, counts = pairs.describe(), pairs.level_counts().counts
-    return [
-        {
-            "name": f.name,
-            "comparison": f.kind,
-            "normalise": list(f.normalise),
-            "levels": list(f.labels),
-            "pairs_by_level": np.asarray(counts[j, : f.n_levels + 1]).tolist(),
-            **described.fields[j],
-        }
-        for j, f in enumerate(pairs.fields)
-    ]

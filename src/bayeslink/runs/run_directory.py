@@ -24,7 +24,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from bayeslink.data.locations import each_part
-from bayeslink.errors import OutputError
+from bayeslink.errors import OutputError, reason_of
 from bayeslink.private import GROUP, OWNER
 
 # What is ours in a directory whose run.json has no list of files.
@@ -172,9 +172,8 @@ def is_run(target: Path) -> bool:
 
 
 def cannot_write(target: Path, error: OSError | ValueError) -> OutputError:
-    reason = getattr(error, "strerror", None) or str(error)
     return OutputError(
-        f"cannot write {target}: {reason}. What was there is untouched. "
+        f"cannot write {target}: {reason_of(error)}. What was there is untouched. "
         "Check the permissions and the space left, or choose another directory."
     )
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bayeslink import __version__
-from bayeslink.errors import InputError
+from bayeslink.errors import InputError, reason_of
 from bayeslink.runs.schema import (
     NotAsWrittenError,
     either,
@@ -240,11 +240,6 @@ def _check_fields(summary: Mapping[str, Any]) -> None:
 
 
 # --- refusals ---------------------------------------------------------------------------------
-
-
-def reason_of(error: BaseException) -> str:
-    told = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return str(told).splitlines()[0].rstrip(".")
 
 
 def cannot_read(path: Path, reason: str) -> InputError:

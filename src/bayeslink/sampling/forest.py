@@ -38,7 +38,6 @@ from bayeslink.sampling.unlisted import PART, FarPairs
 
 KEPT = 20_000_000  # records of kept draws, over all draws; beyond it, draws are thinned
 SIZES_TOLD = 20  # cluster sizes that are counted one by one in each draw
-_AHEAD = 2_000_000  # proposals at a time, at most
 
 
 @dataclass(frozen=True, slots=True)

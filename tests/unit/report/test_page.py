@@ -20,7 +20,7 @@ from bayeslink.errors import InputError
 from bayeslink.number_format import minus, signed
 from bayeslink.report import charts, curves
 from bayeslink.report.certainty import how_sure
-from bayeslink.report.levels import meanings
+from bayeslink.report.fields import meanings
 from bayeslink.report.patterns import in_words
 from bayeslink.report.svg import escape, ticks
 from bayeslink.runs.expected import expected_errors
