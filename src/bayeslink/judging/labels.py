@@ -18,6 +18,7 @@ from bayeslink.data.id_pairs import SIDES, TEXT, id_pairs
 from bayeslink.data.records import Records, read_records
 from bayeslink.data.spreadsheets import as_it_was, safe_for_spreadsheets
 from bayeslink.errors import InputError, OutputError, SettingsError, reason_of
+from bayeslink.judging.contradictions import Contradiction, contradiction
 from bayeslink.judging.judgements import (
     FILE,
     LINK,
@@ -84,6 +85,8 @@ def known_pairs(
         if given is not None:
             ids = id_pairs(given, f"known_{verdict}s")
             known[verdict] += zip(*(ids[side].to_pylist() for side in SIDES), strict=True)
+    if people and (found := contradiction(known[LINK], known[NONLINK])):
+        raise _contradictory(found, labels, {LINK: links, NONLINK: nonlinks})
     rows = [(*pair, verdict) for verdict in known for pair in dict.fromkeys(known[verdict])]
     remarks = [
         f"{count:,} pairs {why} are left to the model."
@@ -180,7 +183,7 @@ def _judged_labels(path: Path) -> dict[Pair, str]:
 
 def _file_labels(source: Any) -> dict[Pair, str]:
     said: dict[Pair, set[str]] = {}
-    for pair, verdict in _rows(source):
+    for pair, verdict, _ in _rows(source):
         said.setdefault(pair, set()).add(verdict)
     labels = {pair: _settled(verdicts) for pair, verdicts in said.items()}
     if disputed := _with_verdict(labels, DISPUTED):
@@ -205,8 +208,8 @@ def _either_way(labels: Mapping[Pair, str]) -> dict[Pair, str]:
     return {pair: _settled(verdicts) for pair, verdicts in said.items()}
 
 
-def _rows(source: Any) -> Iterable[tuple[Pair, str]]:
-    """Pairs and verdicts of a file or table, blank verdicts left out."""
+def _rows(source: Any) -> Iterable[tuple[Pair, str, str]]:
+    """Pairs, verdicts and where they are in a file or table, blank verdicts left out."""
     records, names = _read_layout(source)
     *ids, texts = (records.columns[name] for name in names)
     if any(column.null_count for column in ids):
@@ -224,7 +227,8 @@ def _rows(source: Any) -> Iterable[tuple[Pair, str]]:
             f"on {records.place(wrong[0])}. Correct them, or leave the cell blank."
         )
     pairs = zip(*(column.to_pylist() for column in ids), strict=True)
-    return [(pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=True) if verdict]
+    rows = enumerate(zip(pairs, verdicts, strict=True))
+    return [(pair, verdict, records.place(row)) for row, (pair, verdict) in rows if verdict]
 
 
 def _read_layout(source: Any) -> tuple[Records, tuple[str, ...]]:
@@ -272,6 +276,45 @@ def _refuse_conflicts(links: Sequence[Pair]) -> None:
             "and a record has at most one. Judge them again, so that one link of each remains; "
             "Judgements(…).conflicts() lists them."
         )
+
+
+def _contradictory(found: Contradiction, labels: Any, known: Mapping[str, Any]) -> InputError:
+    """Say which of all that is known contradicts itself, by rows: ids may be personal."""
+    places = _places(labels, known)
+    one, *more = dict.fromkeys(places.get((*sorted(pair), LINK), "a link") for pair in found.links)
+    said = f"{', '.join([one, *more[:-1]])} and {more[-1]}" if more else one
+    other = places.get((*sorted(found.apart), NONLINK), "a non-link")
+    besides = f" So it is with {found.others:,} more pairs." if found.others else ""
+    return InputError(
+        f"what is known of pairs contradicts itself: by {said} two records are one person, and by "
+        f"{other} they are two.{besides} Look at these pairs, and correct or leave out the one "
+        "that is wrong."
+    )
+
+
+def _places(labels: Any, known: Mapping[str, Any]) -> dict[tuple[str, ...], str]:
+    """Where it is said of a pair, the smaller id first, that it is a link or none."""
+    found: dict[tuple[str, ...], str] = {}
+    for verdict, given in known.items():
+        if given is not None:
+            name = f"known_{verdict}s"
+            ids = id_pairs(given, name)
+            pairs = zip(*(ids[side].to_pylist() for side in SIDES), strict=True)
+            found |= {(*sorted(x), verdict): f"row {k} of {name}" for k, x in enumerate(pairs, 1)}
+    if labels is None:
+        return found
+    path = Path(labels) if isinstance(labels, str | os.PathLike) else None
+    told, judged = (path / LABELS, path / FILE) if path and path.is_dir() else (labels, path)
+    if told is not labels and told.exists():
+        found |= {(*sorted(x), verdict): "what the run was told" for x, verdict, _ in _rows(told)}
+    if judged and judged.exists() and _is_sqlite(judged):
+        with Judgements(judged) as judgements:
+            for one in judgements.current():
+                pair = sorted((one.id_a, one.id_b))
+                found[(*pair, one.verdict)] = f"case {one.case} of the review"
+    elif told is labels:
+        found |= {(*sorted(x), verdict): f"{at} of the labels" for x, verdict, at in _rows(labels)}
+    return found
 
 
 def _nothing_judged(where: Path) -> InputError:

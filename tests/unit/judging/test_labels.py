@@ -1,9 +1,11 @@
 """Labels: read from reviews and files, written for others, and held by the next run."""
 
 import csv
+import itertools
 import json
 import shutil
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +15,7 @@ from click.testing import CliRunner
 import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.errors import InputError, OutputError, SettingsError
+from bayeslink.judging.contradictions import contradiction
 from bayeslink.judging.judgements import FILE, Judgements
 from bayeslink.judging.labels import known_pairs, label_table
 from bayeslink.runs import run_directory, tables
@@ -468,3 +471,60 @@ def test_ids_that_begin_as_fullwidth_formulas_are_read_back(tmp_path):
     write_review(tmp_path, x={("＝1", "\t2"): "link"})
     bl.export_labels(tmp_path, tmp_path / "labels.csv")
     assert bl.read_labels(tmp_path / "labels.csv") == {("＝1", "\t2"): "link"}
+
+
+# --- people -----------------------------------------------------------------------------------
+
+
+def test_labels_of_people_that_contradict_themselves_are_named(tmp_path):
+    path = tmp_path / "labels.csv"
+    rows = ["id_a,id_b,verdict", "x,y,link", "a,b,link", "c,b,link", "d,c,link", "a,c,nonlink"]
+    path.write_text("\n".join([*rows, "d,a,nonlink"]) + "\n")
+    with pytest.raises(InputError) as refused:
+        known_pairs(path, people=True)
+    said = str(refused.value)
+    assert "by line 3 of the labels and line 4 of the labels two records are one person" in said
+    assert "by line 6 of the labels they are two" in said
+    assert "1 more pairs" in said
+    assert "correct or leave out" in said
+    with pytest.raises(InputError, match="row 2 of known_nonlinks"):
+        known_pairs(None, [("1", "2"), ("2", "3")], [("8", "9"), ("3", "1")], people=True)
+    path.write_text("\n".join([*rows[:5], "a,x,nonlink"]) + "\n")
+    assert len(known_pairs(path, people=True)[0]) == 5
+
+
+def test_judgements_of_people_that_contradict_themselves_are_named_by_case(tmp_path):
+    with Judgements(tmp_path / FILE) as judgements:
+        how = {"version": "1", "reviewer": "Anna"}
+        judgements.add(case="3", **how, verdicts={("a", "b"): "link"})
+        judgements.add(case="drawn-7", **how, verdicts={("b", "c"): "link"})
+        judgements.add(case="5", **how, verdicts={("a", "c"): "nonlink"})
+    for labels in (tmp_path, tmp_path / FILE):
+        with pytest.raises(InputError) as refused:
+            known_pairs(labels, people=True)
+        said = str(refused.value)
+        assert "by case 3 of the review and case drawn-7 of the review" in said
+        assert "by case 5 of the review they are two" in said
+
+
+def test_contradictions_are_found_where_there_are_any():
+    """Against every partition: labels hold together if some partition agrees with all of them."""
+    rng, n = np.random.default_rng(1), 5
+    partitions = {tuple(map(p.index, p)) for p in itertools.product(range(n), repeat=n)}
+    pairs = list(itertools.combinations(range(n), 2))
+    seen = set()
+    for _ in range(200):
+        said = {pair: rng.choice(["link", "nonlink", ""], p=(0.3, 0.3, 0.4)) for pair in pairs}
+        links = [tuple(map(str, x)) for x in pairs if said[x] == "link"]
+        apart = [tuple(map(str, x)) for x in pairs if said[x] == "nonlink"]
+        possible = any(
+            all((p[x] == p[y]) == (said[x, y] == "link") for x, y in pairs if said[x, y])
+            for p in partitions
+        )
+        found = contradiction(links, apart)
+        assert (found is None) == possible
+        seen.add(possible)
+        if found:
+            ends = [name for pair in found.links for name in pair]
+            assert sorted(name for name in set(ends) if ends.count(name) % 2) == sorted(found.apart)
+    assert seen == {True, False}
