@@ -48,7 +48,10 @@ def compare(before: Path, after: Path, as_json: bool) -> None:
         runs = open_run(before), open_run(after)
         changed, same = changes(*runs), same_inputs(*runs)
     if not same:
-        complain("bayeslink: the runs are of different files, or of files that changed in between.")
+        complain(
+            "bayeslink: the runs are of different files, or of files that changed in between. What "
+            "is added or dropped is of records that both have, by their ids."
+        )
     if as_json:
         print_json({**changed.as_dict(), "same_inputs": same})
     else:

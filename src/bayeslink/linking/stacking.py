@@ -21,6 +21,7 @@ from bayeslink.errors import InputError, SettingsError
 from bayeslink.many_settings import ManySettings
 from bayeslink.pairs.source import Files, Ints
 from bayeslink.runs.inputs import Input
+from bayeslink.runs.people import below_each_other
 from bayeslink.settings import FOUND
 from bayeslink.suggesting.date_formats import AS_IT_LOOKS, Formats, find_formats
 from bayeslink.suggesting.one_file import id_among
@@ -64,18 +65,7 @@ class Stack:
             if given.id is not None:
                 table = table.drop_columns([given.id])
             tables.append(table.rename_columns([renamed.get(c, c) for c in table.column_names]))
-        columns: dict[str, pa.ChunkedArray] = {}
-        for name in dict.fromkeys(name for table in tables for name in table.column_names):
-            types = {table[name].type for table in tables if name in table.column_names}
-            one = types.pop() if len(types) == 1 else TEXT
-            parts = [
-                table[name].cast(one).combine_chunks()
-                if name in table.column_names
-                else pa.nulls(len(table), one)
-                for table in tables
-            ]
-            columns[name] = pa.chunked_array([part for part in parts if len(part)], one)
-        return pa.table(columns)
+        return below_each_other(tables)
 
 
 def stacked(

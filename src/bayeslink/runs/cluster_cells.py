@@ -17,6 +17,7 @@ from bayeslink.runs.dedupe_json import LISTS
 from bayeslink.runs.dedupe_opening import SavedDedupe
 from bayeslink.runs.dedupe_run import DedupeRun
 from bayeslink.runs.inputs import Input, columns_of
+from bayeslink.runs.people import rows_by_id
 
 NOT_THERE = (
     "the input is not there as it was, and the run was saved without its records (--no-people)."
@@ -83,7 +84,7 @@ def _of_files(
         table = run.as_table(name)
         called = {first: c for c, first in renamed.get(file, {}).items()}
         there |= {c for c in wanted if called.get(c, c) in table.column_names}
-        rows = _rows_by_id(table, clusters["id"].take(pa.array(own)).combine_chunks())
+        _, rows = rows_by_id(table, clusters["id"].take(pa.array(own)).combine_chunks())
         parts.append([_filled(table, called.get(c, c), missing).take(rows) for c in wanted])
         places.append(own)
     for name in further:
@@ -106,23 +107,6 @@ def _filled(table: pa.Table, name: str, missing: pa.Array) -> pa.Array:
     texts = table[name].cast(pa.large_string()).combine_chunks()
     none = pc.is_in(pc.utf8_trim_whitespace(texts), value_set=missing)
     return pc.if_else(none, pa.scalar(None, pa.large_string()), texts)
-
-
-def _rows_by_id(table: pa.Table, ids: pa.Array) -> pa.Array:
-    """Where the records with these ids are: by the column that has them, else by their numbers."""
-    ids = ids.cast(pa.large_string())
-    for name in sorted(table.column_names, key=lambda name: name != "id"):
-        try:
-            at = pc.index_in(ids, table[name].cast(pa.large_string()).combine_chunks())
-        except pa.ArrowException:  # a list, say
-            continue
-        if not at.null_count and len(at.unique()) == len(table):
-            return at
-    numbers = pa.array(map(str, range(1, len(table) + 1)), pa.large_string())
-    at = pc.index_in(ids, numbers)
-    if at.null_count:
-        raise InputError(NOT_THERE)
-    return at
 
 
 def _read(run: SavedDedupe, wanted: Sequence[str]) -> Records:

@@ -25,7 +25,7 @@ from bayeslink.runs.dedupe_json import LISTS, UPDATE
 from bayeslink.runs.dedupe_run import DedupeRun
 from bayeslink.runs.entity_ids import Changed
 from bayeslink.runs.kept_values import Keep
-from bayeslink.runs.people import table_of_entities
+from bayeslink.runs.people import people_again, table_of_entities
 from bayeslink.runs.reading import fingerprint
 from bayeslink.runs.run_json import cannot_read, not_as_written
 from bayeslink.runs.schema import NotAsWrittenError
@@ -87,12 +87,23 @@ class SavedDedupe(DedupeRun):
         return in_kind(self._read("pairs"), self.kind)
 
     def people(self, keep: Keep | None = None) -> Any:
-        if keep is not None:
-            raise self._not_here()
-        return in_kind(self._parquet("people"), self.kind)
+        if keep is None:
+            return in_kind(self._parquet("people"), self.kind)
+        return in_kind(people_again(self, keep, self._saved_records), self.kind)
 
     def with_entities(self, file: str | None = None) -> Any:
         return in_kind(self._parquet(table_of_entities(self._files, file)), self.kind)
+
+    def _saved_records(self, name: str) -> pa.Table:
+        """A file with entity_id, which holds all of its columns, as it was saved with the run."""
+        if f"{name}.parquet" not in self._summary["files"]:
+            toml = self._folder / self._kind_of_settings.TOML
+            raise InputError(
+                "people are made anew from the records that are saved with a run, and this one was "
+                "saved without them (--no-people). Find the people again, with keep in "
+                f"{toml}: bayeslink {self._command} --config {toml} -o NEW."
+            )
+        return self._parquet(name)
 
     def as_table(self, name: str) -> pa.Table:
         return with_text((self._read if name in TABLES else self._parquet)(name))
@@ -165,16 +176,20 @@ class SavedDedupe(DedupeRun):
         return Path(str(self.directory))
 
     @property
+    def _command(self) -> str:
+        return "link-many" if self._files else "dedupe"
+
+    @property
     def kind(self) -> str:
         return str(self._summary["kind"])
 
     def _not_here(self) -> InputError:
-        command, toml = "link-many" if self._files else "dedupe", self._kind_of_settings.TOML
+        toml = self._kind_of_settings.TOML
         return InputError(
             f"{self._folder} holds the tables of a deduplication and not its draws of clusters: "
-            f"bayeslink {command} --config {self._folder / toml} -o NEW makes them again. Here are "
-            ".clusters, .entities, .people(), .with_entities(), .pair_probabilities(), .summary(), "
-            ".evaluate(), .report(), .review(), .plots.people(), .plots.thresholds()."
+            f"bayeslink {self._command} --config {self._folder / toml} -o NEW makes them again. "
+            "Here are .clusters, .entities, .people(), .with_entities(), .pair_probabilities(), "
+            ".summary(), .evaluate(), .report(), .review(), .plots.people(), .plots.thresholds()."
         )
 
     def _read(self, name: str) -> pa.Table:

@@ -52,6 +52,33 @@ def test_bare_defaults_on_the_command_line(messy):
         assert len(found & truth) > 0.9 * len(found)
 
 
+@pytest.mark.parametrize("numbered", [False, True])
+def test_an_update_beside_its_run_drops_no_link(tmp_path, numbered):
+    """What it links are other records, whatever they are called."""
+    made = bl.simulate(300, overlap=0.5, errors=1, seed=4)
+    fields = [bl.name("gname"), bl.name("fname"), bl.date("dob")]
+    ids = {"id": None} if numbered else {}
+    names = [name for name in made.a.column_names if not (numbered and name == "id")]
+    a, b = made.a.select(names), made.b.select(names)
+    for name, part in (("a", a), ("b1", b.slice(0, 150)), ("b2", b.slice(150)), ("b", b)):
+        pa.csv.write_csv(part, tmp_path / f"{name}.csv")
+    bl.link(tmp_path / "a.csv", tmp_path / "b1.csv", fields, **ids, **FEW).save(tmp_path / "run")
+    bl.update(tmp_path / "run", tmp_path / "b2.csv", **FEW).save(tmp_path / "update")
+    runs = [bl.open_run(tmp_path / name) for name in ("run", "update")]
+    found = bl.changes(*runs)
+    assert (found.added, found.dropped, found.kept) == ((), (), 0)
+    assert found.elsewhere == (runs[0].n_links, runs[1].n_links)
+    assert min(found.elsewhere) > 10
+    done = command("compare", tmp_path / "run", tmp_path / "update")
+    assert f"only one of the runs has: {runs[0].n_links:,} before" in done.stdout
+    if not numbered:  # all of B linked again has the records of the first batch
+        bl.link(tmp_path / "a.csv", tmp_path / "b.csv", fields, **FEW).save(tmp_path / "all")
+        found = bl.changes(runs[0], tmp_path / "all")
+        assert found.kept + len(found.dropped) == runs[0].n_links
+        assert found.elsewhere[0] == 0
+        assert found.elsewhere[1] > 10
+
+
 def test_the_next_batch_follows_the_update(messy, tmp_path):
     folder, _ = messy
     first, second = tmp_path / "2.csv", tmp_path / "3.csv"

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import bayeslink as bl
 from bayeslink.cli import main
 from bayeslink.dedupe_settings import DedupeSettings, checked_keep, keep_rules
-from bayeslink.errors import SettingsError
+from bayeslink.errors import InputError, SettingsError
 from bayeslink.runs.kept_values import People, check_keep, days_of
 from bayeslink.runs.link_toml import dump, load
 
@@ -178,6 +178,31 @@ def test_rules_by_column_from_the_command_line_and_in_python(dated, tmp_path):
     assert len(run.people({"street": "newest:changed_on"})) == run.decision.n_entities
     with pytest.raises(SettingsError, match="the column 'strasse', which is not there"):
         run.people({"strasse": "longest"})
+    again, rules = bl.open_run(out), {"street": "newest:changed_on", "*": "longest"}
+    assert again.people(rules).equals(again.people())
+    assert not again.people("longest").equals(again.people())
+    with pytest.raises(SettingsError, match="the column 'strasse', which is not there"):
+        again.people({"strasse": "longest"})
+
+
+@pytest.mark.parametrize("ids", [{}, {"id": None}])
+def test_people_of_a_run_that_was_opened(tmp_path, ids):
+    made = bl.simulate_duplicates(120, seed=4).a
+    fields, how = [bl.name("gname"), bl.date("dob")], {"draws": 60, "tune": 40, "chains": 2}
+    run = bl.dedupe(made, fields, **ids, **how)
+    files = {"one": made.slice(0, 50), "two": made.slice(50)}
+    other = bl.link_many(files, fields, duplicates=("one", "two"), **ids, **how)
+    for one, name in ((run, "run"), (other, "other")):
+        one.save(tmp_path / name)
+        for keep in (
+            "longest",
+            {"street": "most_frequent"},
+            {"*": "longest", "dob": "most_frequent"},
+        ):
+            assert bl.open_run(tmp_path / name).people(keep).equals(one.people(keep)), keep
+    run.save(tmp_path / "bare", people=False)
+    with pytest.raises(InputError, match="saved without them"):
+        bl.open_run(tmp_path / "bare").people("longest")
 
 
 @pytest.mark.parametrize("rule", ["strasse=longest", "street=newest:gname", "street=files:a,b"])
