@@ -71,7 +71,7 @@ def write_with_entities(run: DedupeRun, given: Input, own: Ints, target: RowWrit
 def people_table(run: DedupeRun, keep: Keep | None = None) -> pa.Table:
     """One row a person, in the order of entity_id."""
     keep = run.settings.keep if keep is None else checked_keep(keep)
-    rows = _Rows(_entities(run), run.decision.cluster, run.settings.read[0].missing)
+    rows = Rows(_entities(run), run.decision.cluster, run.settings.read[0].missing)
     if run.stack is not None:
         stack = run.stack
         rows = replace(rows, names=stack.names, file=stack.files.of, own_ids=stack.own_ids())
@@ -106,7 +106,7 @@ def people_again(run: DedupeRun, keep: Keep, read: Callable[[str], pa.Table]) ->
     face = np.zeros(int(entity.max(initial=-1)) + 1, np.int64)
     at_face = clusters["representative"].to_numpy()
     face[entity[at_face]] = places[at_face]
-    rows = _Rows(pa.concat_arrays(entities), face[entity[by_row]], run.settings.read[0].missing)
+    rows = Rows(pa.concat_arrays(entities), face[entity[by_row]], run.settings.read[0].missing)
     if several:
         number = {name: k for k, name in enumerate(names)}
         file = np.array([number[name] for name in file_of[by_row]])
@@ -116,7 +116,7 @@ def people_again(run: DedupeRun, keep: Keep, read: Callable[[str], pa.Table]) ->
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class Rows:
     """Of each record, whose it is; of several files, also where it comes from."""
 
     entities: pa.Array
@@ -173,7 +173,7 @@ def rows_by_id(table: pa.Table, ids: pa.Array) -> tuple[str | None, pa.Array]:
     return None, at
 
 
-def people_of(table: pa.Table, rows: _Rows, keep: Keep, ids: str | None) -> pa.Table:
+def people_of(table: pa.Table, rows: Rows, keep: Keep, ids: str | None) -> pa.Table:
     """One row a person. Of several files, what the representative lacks is another record's."""
     several, face = bool(rows.names), rows.face
     check_keep(keep, table.column_names, rows.names, ids)

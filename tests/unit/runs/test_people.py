@@ -1,12 +1,10 @@
 """One row a person: which of its records' values it has."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from bayeslink.runs.people import people_of
+from bayeslink.runs.people import Rows, people_of
 
 TABLE = pa.table(
     {
@@ -18,14 +16,9 @@ TABLE = pa.table(
 )
 
 
-def run():
+def rows(missing=()):
     """Records 1, 2 and 3 are a person that 2 represents; 4 and 5 one that 5 represents."""
-    table = pa.table({"entity_id": ["2", "2", "2", "5", "5"]})
-    return SimpleNamespace(
-        decision=SimpleNamespace(cluster=np.array([1, 1, 1, 4, 4])),
-        table=table,
-        pairs=SimpleNamespace(id_types=(None, None)),
-    )
+    return Rows(pa.array(["2", "2", "2", "5", "5"]), np.array([1, 1, 1, 4, 4]), missing)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +30,7 @@ def run():
     ],
 )
 def test_values_by_rule(keep, names, towns, ages):
-    people = people_of(TABLE, run(), keep, "id", ["", "NA"])
+    people = people_of(TABLE, rows(["", "NA"]), keep, "id")
     assert people.column_names == ["entity_id", "records", "id", "name", "town", "age"]
     assert people["entity_id"].to_pylist() == people["id"].to_pylist() == ["2", "5"]
     assert people["records"].to_pylist() == [3, 2]
@@ -48,5 +41,5 @@ def test_values_by_rule(keep, names, towns, ages):
 
 
 def test_a_column_of_that_name_keeps_it():
-    people = people_of(TABLE.append_column("Entity_ID", TABLE["id"]), run(), "longest", "id", [])
+    people = people_of(TABLE.append_column("Entity_ID", TABLE["id"]), rows(), "longest", "id")
     assert people.column_names[:2] == ["entity_id_", "records"]
