@@ -107,7 +107,7 @@ def scores(run: Any, data: DataSet) -> Line:
         "precision": _rounded(found.precision),
         "recall": _rounded(found.recall),
         "f1": _rounded(found.f1),
-        "false_expected": round(float((1 - np.asarray(links["link_probability"])).sum()), 3),
+        "false_expected": round(run.summary()["expected_false_links"], 3),
         "false_found": found.false_links,
         "log_score": round(log_score(p, true, n_true), 2),
         "candidates": len(p),

@@ -158,8 +158,9 @@ def _learn_structure(problem: Problem, modes: list[ForestMode]) -> tuple[Problem
     problem, modes = _climb_with(problem, structure, modes)
     one = _learn_from_certain(problem, modes)
     other = _learn_from_certain(*_learn_from_all(problem, 1))
-    if _unlikeness(other) > _UNLIKE or other[0].structure.tree.n_certain < _ENOUGH:
-        other = _learn_from_all(problem, _ROUNDS)  # too few are twice to learn from them
+    few = _unlikeness(other) > _UNLIKE or other[0].structure.tree.n_certain < _ENOUGH
+    if few and _unlikeness(one) > _UNLIKE:  # too few are twice to learn from these alone
+        other = _learn_from_all(problem, _ROUNDS)
     return other if _unlikeness(other) < _LESS * _unlikeness(one) else one
 
 
