@@ -191,8 +191,10 @@ def fields_from(
             "m and u can be held fixed (strength=inf) with structure='independent' only: dependent "
             "fields learn how many fields of a link are wrong from the links themselves."
         )
-    learned = {entry["settings"]["column"]: entry for entry in read_model(model)["fields"]}
-    by_name = {entry["settings"].get("name", column): entry for column, entry in learned.items()}
+    by_name = {
+        entry["settings"].get("name", entry["settings"]["column"]): entry
+        for entry in read_model(model)["fields"]
+    }
     if not fields:
         fields = [_field(entry) for entry in by_name.values()]
     if strange := [f.name for f in fields if f.name not in by_name]:

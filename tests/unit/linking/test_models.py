@@ -137,6 +137,19 @@ def test_a_model_of_other_fields_is_refused(parts, run):
             bl.link(parts[0], parts[2], model=wrong)
 
 
+def test_two_fields_of_one_column_both_hand_on_what_they_learned(parts):
+    a, b, _ = parts
+    both = zip(a["fname"].to_pylist(), a["gname"].to_pylist(), strict=True)
+    whole = a.append_column("whole", [[f"{f or ''}, {g or ''}" for f, g in both]])
+    fields = [
+        bl.name("whole", columns=("whole", other), part=(part, None), name=other)
+        for other, part in (("gname", "given"), ("fname", "family"))
+    ]
+    run = bl.link(whole, b, [*fields, bl.date("dob")], **FEW)
+    again = bl.link(whole, b, model=run, **FEW)
+    assert [f.name for f in again.settings.fields] == ["gname", "fname", "dob"]
+
+
 def test_a_damaged_model_is_refused(parts, run):
     whole = json.dumps(model_of(run), default=np.generic.item)
     assert "wrong_fields" in json.loads(whole)
