@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
@@ -232,7 +233,7 @@ class DedupeRun(AnyRun, Shown):
             "kind": self.pairs.kind,
             "settings": {
                 **self.settings.entries(),
-                "fields": [dict(f.settings) for f in self.settings.fields],
+                "fields": [_without_infinity(f.settings) for f in self.settings.fields],
             },
             "kept_every": int(self.posterior.kept_every),
             "diagnostics": [asdict(d) for d in self.posterior.diagnostics()],
@@ -279,3 +280,14 @@ class DedupeRun(AnyRun, Shown):
 
 def _in_words(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _without_infinity(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a field as JSON has them: a bound that there is not is null."""
+
+    def told(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [told(part) for part in value]
+        return None if isinstance(value, float) and math.isinf(value) else value
+
+    return {name: told(value) for name, value in settings.items()}

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import bayeslink as bl
 from bayeslink.runs.people import Rows, people_of
 
 TABLE = pa.table(
@@ -43,3 +44,11 @@ def test_values_by_rule(keep, names, towns, ages):
 def test_a_column_of_that_name_keeps_it():
     people = people_of(TABLE.append_column("Entity_ID", TABLE["id"]), rows(), "longest", "id")
     assert people.column_names[:2] == ["entity_id_", "records"]
+
+
+def test_a_run_with_numbers_compared_is_opened(tmp_path):
+    made = bl.simulate_duplicates(80, seed=4).a
+    fields = [bl.name("gname"), bl.date("dob"), bl.numeric("age")]
+    bl.dedupe(made, fields, draws=40, tune=40, chains=2).save(tmp_path / "run")
+    told = bl.open_run(tmp_path / "run").provenance()["settings"]["fields"]
+    assert told[2]["valid"] == [0, None]
