@@ -29,7 +29,7 @@ from bayeslink.engines.spark.sending import Sender, loads
 from bayeslink.engines.swapping import SwappedNames
 from bayeslink.engines.swaps import Swaps
 from bayeslink.errors import InputError, TooManyPairsError
-from bayeslink.pairs.candidates import Candidates
+from bayeslink.pairs.candidates import Candidates, Lists
 from bayeslink.pairs.source import Files, Pairs, PairSource, sum_weights
 from tests import oracles
 
@@ -626,14 +626,15 @@ def test_reused_candidates_miss_nothing(engine, one_file):
         source = problem.source(engine)
         weights, threshold = random_weights(rng, problem.fields), float(rng.uniform(-8, 12))
         weights[np.isneginf(weights)] = -6
-        candidates = Candidates(source, slack=1.0)
+        candidates = Candidates(source, slack=1.0), Lists(source, lambda *_: 0.0)
         for _ in range(4):
             weights = weights + rng.uniform(-0.5, 0.5) * np.sign(weights)
             threshold += rng.uniform(-1, 1)
-            pairs, w = candidates.above(Additive(weights), threshold)
             fresh = source.pairs_above(weights, threshold)
-            assert (pairs.a.tolist(), pairs.b.tolist()) == (fresh.a.tolist(), fresh.b.tolist())
-            assert (w > threshold).all()
+            for kept in candidates:
+                pairs, w = kept.above(Additive(weights), threshold)
+                assert (pairs.a.tolist(), pairs.b.tolist()) == (fresh.a.tolist(), fresh.b.tolist())
+                assert (w > threshold).all()
 
 
 def test_candidates_are_really_reused():
@@ -651,6 +652,24 @@ def test_candidates_are_really_reused():
     assert candidates.searches == 1
     candidates.above(Additive(weights), -3.0)
     assert candidates.searches == 2
+
+
+@pytest.mark.parametrize(("room", "searches"), [(20_000_000, 2), (0, 3)])
+def test_an_earlier_list_serves_again(room, searches, monkeypatch):
+    monkeypatch.setattr("bayeslink.pairs.candidates._KEPT", room)
+    rng = np.random.default_rng(0)
+    rows = [
+        {"name": str(rng.choice(["ann", "bob", "li"])), "code": str(rng.integers(9))}
+        for _ in range(60)
+    ]
+    source = local(Problem(rows[:30], rows[30:], [levenshtein("name"), exact("code")], ()))
+    search, asked = source.pairs_above, []
+    monkeypatch.setattr(source, "pairs_above", lambda *given: asked.append(1) or search(*given))
+    weights = np.array([[0, -3, -1, 1, 3], [0, -2, 2, 0, 0]], float)
+    lists = Lists(source, lambda *_: 0.0)
+    for sign in (1, -1, 1):
+        lists.above(Additive(sign * weights), 1.0)
+    assert len(asked) == searches
 
 
 @pytest.mark.parametrize("engine", ENGINES)

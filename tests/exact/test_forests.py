@@ -121,10 +121,14 @@ def chain_of(problem, rho, listed, together, apart, seed, n_draws, given=None, t
     pairs, structure, parameters, _ = problem
     n = pairs.n_a
     given = given or prior_of(n)
-    keep = {"all": np.arange(pairs.n_pairs), "none": np.arange(0)}.get(
-        listed, np.arange(0, pairs.n_pairs, 2)
-    )
-    candidates = pairs.pairs_above(np.zeros_like(parameters.m), -1.0).take(keep)
+    every = pairs.pairs_above(np.zeros_like(parameters.m), -1.0)
+    keep = {
+        "all": np.arange(pairs.n_pairs),
+        "none": np.arange(0),
+        "half": np.arange(0, pairs.n_pairs, 2),
+        "halves": np.flatnonzero((every.a < 3) == (every.b < 3)),
+    }[listed]
+    candidates = every.take(keep)
     known = rows(pairs, together), rows(pairs, apart)
     layout = ForestLayout.of(pairs, structure, candidates, *known, given)
     far = None
@@ -186,6 +190,25 @@ def test_the_sampler_draws_from_every_partition_of_several_files(case, files):
     problem = given_weights(n, rng, files=files, spread=1.5)
     n_draws = 40_000 if CASES[case][0] else 200_000  # stars move slowly
     tv, chance, people = compare(problem, *CASES[case], files, n_draws=n_draws)
+    assert tv < 2 * chance + 0.005
+    assert people < 0.012
+
+
+@pytest.mark.parametrize("files", [None, "two clean files", "three files"])
+@pytest.mark.parametrize("case", ["pointers", "tree", "none listed", "known"])
+def test_so_it_does_where_records_are_in_blocks(case, files, monkeypatch):
+    """Pairs within two halves are listed, so that unlisted edges go from block to block."""
+    monkeypatch.setattr("bayeslink.sampling.forest.ONE_BLOCK", 0)
+    monkeypatch.setattr("bayeslink.sampling.forest.A_BLOCK", 1)
+    rng = np.random.default_rng(sum(map(ord, case)))
+    rho = CASES[case][0]
+    listed = "none" if case == "none listed" else "halves"
+    known = (((0, 3), (2, 4)), ((1, 2),)) if case == "known" and files is None else (NONE, NONE)
+    problem = given_weights(6, rng, files=files, spread=1.5)
+    blocks = chain_of(problem, rho, listed, *known, 1, 1, prior_of(6, files))
+    blocks = blocks.layout.candidates.blocks
+    assert len(blocks) == (7 if listed == "none" else 2 if known[0] else 3)
+    tv, chance, people = compare(problem, rho, listed, *known, files, n_draws=100_000)
     assert tv < 2 * chance + 0.005
     assert people < 0.012
 

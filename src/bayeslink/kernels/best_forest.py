@@ -147,11 +147,25 @@ def clashes(records, clean):
 
 @maker
 def solve_small(records, start, neighbour, gains, place, log_rho, parent):
-    """Best forest of one small component. Returns its worth."""
+    """Best forest of one small component. Returns its worth.
+
+    With some originals, the others can add their largest gains at most: where that is less than
+    the best found, with room for what sums differ by for the order of their terms, they are left.
+    """
     k = len(records)
     gain = gains_between(records, start, neighbour, gains, place)
     best, here, found = -np.inf, np.empty(k, np.int32), np.empty(k, np.int32)
+    largest = np.full(k, -np.inf)
+    for i in range(k):
+        for j in range(k):
+            largest[i] = max(largest[i], gain[i, j])
     for originals in range(1, 1 << k):
+        most = 0.0
+        for i in range(k):
+            if not (originals >> i) & 1:
+                most += largest[i]
+        if most * (1.0 + 1e-12) < best:
+            continue
         worth = spanning_worth(k, gain, originals, log_rho, here)
         if worth > best:
             best = worth
@@ -294,14 +308,17 @@ def solve_large(records, edges, owner, start, neighbour, gains, clean, log_rho, 
 @kernel(
     types.void(
         TYPES["i8"], TYPES["i4"], TYPES["f8"], TYPES["i4"], TYPES["i8"], TYPES["i4"], TYPES["i8"],
-        TYPES["i8"], TYPES["i8"], types.float64, TYPES["i4"], TYPES["f8"], TYPES["f8"],
+        TYPES["i8"], TYPES["i8"], types.float64, types.int64, types.int64, TYPES["i4"],
+        TYPES["f8"], TYPES["f8"],
     )
 )  # fmt: skip
 def best_forest(
     start, neighbour, gains, owner, edges, members, first, first_edge, clean, log_rho,
-    parent, worth, bound,
+    from_c, to_c, parent, worth, bound,
 ):  # fmt: skip
     """Parent of each record, −1 of an original; worth of each component, and the most it can be.
+
+    Of the components from_c … to_c.
 
     `gains` are positive, one an entry of `neighbour`. Component c has the records members[first[c]]
     … and, by falling gain, one entry a pair: edges[first_edge[c]] …. `clean`: bits of the clean
@@ -309,7 +326,7 @@ def best_forest(
     """
     n = len(parent)
     place, tree = np.zeros(n, np.int64), np.arange(n)
-    for c in range(len(first) - 1):
+    for c in range(from_c, to_c):
         records = members[first[c] : first[c + 1]]
         own = edges[first_edge[c] : first_edge[c + 1]]
         for e in own:  # the spanning forest of largest gain

@@ -49,7 +49,7 @@ _MOVES = np.uint64(0)
 _BIRTHS = np.uint64(0xFFFFFFFFFFFFFFFE)
 _RHO = np.uint64(0xFFFFFFFFFFFFFFFD)
 
-CANDIDATES_TYPE = typed(Candidates, "i8", "i4", "i4", "i8", "i4", "i8", "i4")
+CANDIDATES_TYPE = typed(Candidates, "i8", "i4", "i4", "i8", "i4", "i8", "i4", "i8")
 FOREST_TYPE = typed(
     Forest, "i4", "i4", "i4", "i4", "i4", "f8", "i4", "i4", "i4", "i4.", "i4", "i4", "i8", "i8",
     "i8", "i8.", "i4", "i8", "f8",
@@ -78,7 +78,6 @@ def run_forest(
     odds, root = np.empty(n_patterns), np.empty(n_patterns)
     log_odds, counts = np.empty(n_patterns), np.empty(n_patterns, np.int64)
     held, least = np.empty(room.levels.shape, np.int64), np.empty(len(forest.size), np.int64)
-    n = len(forest.parent)
     for sweep in range(first_sweep, first_sweep + n_sweeps):
         key = (seed, chain, sweep)
         weigh(model, vectors, state, room, odds, root)
@@ -87,11 +86,15 @@ def run_forest(
             log_odds[g] = np.log(odds[g])
         tabulate(forest.log_rho[0], space.log_trees)
         start_stream(rng, key[0], key[1], key[2], _MOVES)
-        for _ in range(n):
-            i = np.int64(uniform(rng) * n)
-            move_part(i, candidates, forest, prior, odds, space, rng)
-            move_original(i, candidates, forest, prior, log_odds, space, rng)
-            change_places(i, candidates, forest, prior, log_odds, rng)
+        for b in range(len(candidates.blocks) - 1):
+            first, last = candidates.blocks[b], candidates.blocks[b + 1]
+            for _ in range(last - first):
+                i = first + np.int64(uniform(rng) * (last - first))
+                if candidates.start[i] == candidates.start[i + 1] and forest.head[i] < 0:
+                    continue  # no pair, no copy
+                move_part(i, first, last, candidates, forest, prior, odds, space, rng)
+                move_original(i, candidates, forest, prior, log_odds, space, rng)
+                change_places(i, candidates, forest, prior, log_odds, rng)
         start_stream(rng, key[0], key[1], key[2], _BIRTHS)
         births_and_deaths(
             far, (sweep - first_sweep) * far.a_sweep, candidates, forest, prior, odds, space, rng

@@ -25,19 +25,21 @@ from bayeslink.kernels.trees import (
 
 
 @helper
-def move_part(i, candidates, forest, prior, odds, space, rng):
-    """Draw anew where record i and all that hangs on it belongs, and by which pair."""
+def move_part(i, first, last, candidates, forest, prior, odds, space, rng):
+    """Draw anew where record i and all that hangs on it belongs, and by which pair.
+
+    That pair's record of the part, or the root of the part, is one of the block first … last in
+    which i was drawn: so the way back is as likely to be drawn.
+    """
     if forest.parent[i] >= 0 and forest.q[i] > 0.0:
         return  # births and deaths move it
-    if candidates.start[i] == candidates.start[i + 1] and forest.head[i] < 0:
-        return
     t = collect(i, forest, prior, space)
     c = forest.cluster[i]
     may_leave = bar_trees(t, candidates, forest, space)
     if forest.parent[i] >= 0:
         unhang(i, forest)
     rest = take_out(t, c, forest, space)
-    roots, as_copy = root_weights(t, forest, space)
+    roots, as_copy = root_weights(t, forest, space, first, last)
     n = 1
     weight = alone(roots, forest, prior, space) if may_leave else 0.0
     if not may_leave:
@@ -46,9 +48,11 @@ def move_part(i, candidates, forest, prior, odds, space, rng):
     space.own[0], space.entry[0] = i, -1
     # The weights of roots are made anew below: there is room for one of the two at a time.
     space.weights[0] = weight
-    stamp = space.stamp[0]
+    stamp, rho = space.stamp[0], power(forest.log_rho[0], 1)
     for k in range(t):
         x = space.part[k]
+        if not first <= x < last:
+            continue
         for e in range(candidates.start[x], candidates.start[x + 1]):
             y = candidates.neighbour[e]
             to = forest.cluster[y]
@@ -59,14 +63,14 @@ def move_part(i, candidates, forest, prior, odds, space, rng):
             weight = as_copy * odds[candidates.pattern[e]]
             weight *= weight_joined(t, to, forest, prior, space)
             if forest.parent[y] >= 0:
-                weight *= power(forest.log_rho[0], 1)
+                weight *= rho
             space.weights[n], space.own[n], space.entry[n] = weight, x, e
             total += weight
             n += 1
     pick = choose(space.weights, n, total, rng)
     x, e = space.own[pick], space.entry[pick]
     if e < 0:
-        roots, as_copy = root_weights(t, forest, space)
+        roots, as_copy = root_weights(t, forest, space, first, last)
         x = space.part[choose(space.weights, t, roots, rng)]
     make_root(x, forest)
     if e >= 0:
@@ -253,7 +257,7 @@ def try_birth(a, b, pattern, q, candidates, forest, prior, odds, space, rng):
     if space.barred[to] == space.stamp[0] or n >= len(forest.unlisted):
         return
     take_out(t, c, forest, space)
-    roots, as_copy = root_weights(t, forest, space)
+    roots, as_copy = root_weights(t, forest, space, 0, len(forest.parent))
     weight = as_copy * weight_joined(t, to, forest, prior, space) * odds[pattern]
     if forest.parent[b] >= 0:
         weight *= power(forest.log_rho[0], 1)
@@ -280,7 +284,7 @@ def try_death(candidates, forest, prior, odds, space, rng):
         return
     unhang(x, forest)
     take_out(t, c, forest, space)
-    roots, as_copy = root_weights(t, forest, space)
+    roots, as_copy = root_weights(t, forest, space, 0, len(forest.parent))
     weight = as_copy * weight_joined(t, c, forest, prior, space) * odds[pattern]
     if forest.parent[y] >= 0:
         weight *= power(forest.log_rho[0], 1)

@@ -27,6 +27,7 @@ class Candidates(NamedTuple):
     group: np.ndarray  # the others of the same person, as far as known
     apart_start: np.ndarray
     apart: np.ndarray  # records known to be of other people than this one
+    blocks: np.ndarray  # where blocks of records begin, and the last ends: no pair leaves one
 
 
 class Forest(NamedTuple):
@@ -190,11 +191,11 @@ def bar_trees(t, candidates, forest, space):
 
 
 @helper
-def root_weights(t, forest, space):
+def root_weights(t, forest, space, first, last):
     """What the roots that a part can have weigh, together and (in `weights`) each; and as a copy.
 
-    A root takes ρ from its edges, so weighs ρ^−degree; all divided by the largest of them, which
-    may be beyond what a number holds.
+    Only records first … last can be one. A root takes ρ from its edges, so weighs ρ^−degree; all
+    divided by the largest of them, which may be beyond what a number holds.
     """
     log_rho, total, most = forest.log_rho[0], 0.0, 0
     for k in range(t):
@@ -203,7 +204,7 @@ def root_weights(t, forest, space):
     for k in range(t):
         x = space.part[k]
         degree = n_children(x, forest) + (forest.parent[x] >= 0)
-        space.weights[k] = power(log_rho, most - degree)
+        space.weights[k] = power(log_rho, most - degree) if first <= x < last else 0.0
         total += space.weights[k]
     return total, power(log_rho, most)
 

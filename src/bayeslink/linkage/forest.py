@@ -41,7 +41,7 @@ from bayeslink.model.dependence import (
 from bayeslink.model.structure import DEPENDENT, Structure, checked_structure
 from bayeslink.model.weights import ByField, other_counts
 from bayeslink.notebook_html import Shown
-from bayeslink.pairs.candidates import Candidates
+from bayeslink.pairs.candidates import Candidates, Lists
 from bayeslink.pairs.hashing import mix64
 from bayeslink.pairs.source import Ints, Pairs, PairSource, count_levels
 
@@ -255,7 +255,7 @@ def _climb_with(
     return problem, climb_all(problem, starts, [])
 
 
-def certain_within(pairs: PairSource, candidates: Candidates, mode: ForestMode) -> Pairs:
+def certain_within(pairs: PairSource, candidates: Lists, mode: ForestMode) -> Pairs:
     """Pairs of originals with their copies, in clusters that are certain.
 
     All edges weigh more than θ, and more than any pair that leaves the cluster, by some margin. All

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,16 @@ from bayeslink.linkage.pointers import (
 from bayeslink.linkage.rivals import expected_above
 from bayeslink.model.structure import Structure
 from bayeslink.model.weights import Parameters, proportions
-from bayeslink.pairs.candidates import Candidates
+from bayeslink.pairs.candidates import Lists
 from bayeslink.pairs.source import Ints, Pairs, PairSource, count_levels
+from bayeslink.threads import run_all, threads_of
 
 _MAX_ITERATIONS = 60
 _SETTLED = 1e-4  # of the records: as many may still change their cluster when a climb ends
+_FALLEN = 2  # times in a row that the likelihood falls, and a climb ends
+_AT_A_TIME = 200_000  # pairs within clusters that are compared at a time
 _SAME = 0.001  # of the records, in whose clusters one mode may differ from itself
-SHARES = (0.01, 0.1, 0.4)  # of the records that are copies, to start from
+SHARES = (0.4, 0.1, 0.01)  # of the records that are copies, to start from; the longest list first
 _MOST_AT_START = 20_000_000  # pairs above θ expected, beyond which a start is left out
 
 
@@ -63,7 +67,7 @@ class Problem:
     sizes: ClusterSizes
     prior: PartitionPrior
     shape: str
-    candidates: Candidates
+    candidates: Lists
     together: Pairs
     apart: Pairs
 
@@ -75,7 +79,7 @@ class Problem:
         found = [_known(pairs, given) for given in (links, nonlinks)]
         prior = PartitionPrior.of(sizes, pairs.n_a, pairs.files)
         _refuse_contradictions(pairs, prior, *found)
-        candidates = Candidates(pairs, expected=expected_above)
+        candidates = Lists(pairs, expected_above)
         return cls(pairs, structure, sizes, prior, shape, candidates, *found)
 
     def mode_of(self, linked: Pairs, parent: NDArray[np.int32]) -> Parameters:
@@ -84,8 +88,16 @@ class Problem:
     def _within(self, parent: NDArray[np.int32], linked: Pairs) -> Ints:
         """Level counts of all pairs within clusters: none of them is a non-link."""
         a, b = pairs_within(roots(parent))
-        levels = self.pairs.levels_of(a, b) if len(a) else linked.levels
-        return count_levels(levels, self.structure.all_counts.shape[1])
+        width = self.structure.all_counts.shape[1]
+        if not len(a):
+            return count_levels(linked.levels, width)
+
+        def count(first: int) -> Ints:
+            part = slice(first, first + _AT_A_TIME)
+            return count_levels(self.pairs.levels_of(a[part], b[part]), width)
+
+        pieces = [partial(count, first) for first in range(0, len(a), _AT_A_TIME)]
+        return np.asarray(sum(run_all(pieces, threads_of(self.pairs.workers))))
 
     def objective(self, parameters: Parameters, linked: Pairs, parent: Any, rho: float) -> float:
         out = self.structure.log_density(parameters, linked)
@@ -104,11 +116,12 @@ def _learned_rho(problem: Problem, parent: NDArray[np.int32]) -> float:
 
 
 def _climb(problem: Problem, parameters: Parameters, theta: float) -> ForestMode:
-    """Alternate until the people hardly change; the best forest on the way."""
+    """Alternate until the people hardly change, or it gets worse; the best forest on the way."""
+    objective = -np.inf
     rho = 0.0 if problem.shape == STAR else 1.0 if problem.shape == TREE else 0.03
     best: ForestMode | None = None
     seen: set[bytes] = set()
-    before = np.arange(problem.pairs.n_a)
+    before, fallen = np.arange(problem.pairs.n_a), 0  # how often in a row
     for _ in range(_MAX_ITERATIONS):
         parent, linked, gap = _best_forest(problem, parameters, theta, rho)
         while not problem.prior.allows(numbered(parent)):  # larger than a person can be
@@ -123,7 +136,10 @@ def _climb(problem: Problem, parameters: Parameters, theta: float) -> ForestMode
         parameters = problem.mode_of(linked, parent)
         rho = _learned_rho(problem, parent)
         theta = edge_cost(problem.pairs.n_pairs, len(linked))
-        objective = problem.objective(parameters, linked, parent, max(rho, 1e-300))
+        last, objective = objective, problem.objective(parameters, linked, parent, max(rho, 1e-300))
+        fallen = fallen + 1 if objective < last else 0
+        if best is not None and fallen == _FALLEN:
+            return replace(best, converged=True)
         if best is None or objective > best.objective:
             best = ForestMode(
                 problem.structure, parameters, parent, linked, theta, rho, objective, gap, False
@@ -138,21 +154,25 @@ def _best_forest(
     """The best forest given m, u, θ and ρ: parents, edges, and the gap to the bound."""
     n = problem.pairs.n_a
     found, w = problem.candidates.above(parameters, theta)
-    open_ = np.flatnonzero(~np.isin(found.numbered(n), problem.apart.numbered(n)))
-    found, gain = found.take(open_), w[open_] - theta
+    gain = w - theta
+    if len(problem.apart):
+        open_ = np.flatnonzero(~np.isin(found.numbered(n), problem.apart.numbered(n)))
+        found, gain = found.take(open_), gain[open_]
     within = known_groups(problem.pairs, problem.together)
     if len(within):  # worth more than all else
         new = ~np.isin(found.numbered(n), within.numbered(n))
         found = found.take(np.flatnonzero(new)).with_more(within)
         gain = np.concatenate([gain[new], np.full(len(within), 1e6)])
     keys, clean = problem.pairs.tie_keys[0], problem.prior.clean_bits
-    parent, gap = solve_forest(found.a, found.b, gain, n, rho, keys, clean)
+    threads = threads_of(problem.pairs.workers)
+    parent, gap = solve_forest(found.a, found.b, gain, n, rho, keys, clean, threads)
     parent = _parted(parent, problem.apart)
     child = np.flatnonzero(parent >= 0).astype(np.int32)
     ends = np.sort(np.column_stack([child, parent[child]]), axis=1)
     number = ends[:, 0].astype(np.int64) * n + ends[:, 1]
-    order = np.argsort(found.numbered(n), kind="stable")
-    at = order[np.searchsorted(found.numbered(n)[order], number)]
+    numbers = found.numbered(n)
+    order = np.argsort(numbers, kind="stable")
+    at = order[np.searchsorted(numbers[order], number)]
     return parent, found.take(np.sort(at)), gap
 
 

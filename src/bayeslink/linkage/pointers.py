@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,10 +11,13 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
 from bayeslink.kernels.best_forest import best_forest
+from bayeslink.kernels.search import by_record
 from bayeslink.pairs.source import Floats, Ints
+from bayeslink.threads import run_all
 
 POINTERS, STAR, TREE = "pointers", "star", "tree"
 SHAPES = (POINTERS, STAR, TREE)
+_AT_A_TIME = 100_000  # records whose components are solved at a time
 
 
 def roots(parent: NDArray[np.int32]) -> Ints:
@@ -33,7 +38,8 @@ def first_rows(parent: NDArray[np.int32]) -> Ints:
 
 def numbered(parent: NDArray[np.int32]) -> Ints:
     """The number of each record's tree, from 0."""
-    return np.asarray(np.unique(roots(parent), return_inverse=True)[1], np.int64)
+    root = roots(parent)
+    return np.asarray(np.cumsum(root == np.arange(len(root))) - 1)[root]
 
 
 def pairs_within(cluster: Ints) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -81,24 +87,29 @@ def solve_forest(
     rho: float,
     keys: Any,
     clean: Ints | None = None,
+    threads: int = 1,
 ) -> tuple[NDArray[np.int32], float]:
     """Parents of the forest of largest worth, and by how much it may fall short of it at most.
 
     `clean`: of each record the bit of its file, if no tree may hold two records of that.
     """
-    rank = np.argsort(np.argsort(keys, kind="stable")).astype(np.int32)  # ties: by key, not row
+    row = np.argsort(keys, kind="stable").astype(np.int32)
+    rank = np.empty(n, np.int32)  # ties: by key, not row
+    rank[row] = np.arange(n, dtype=np.int32)
     x, y = rank[a], rank[b]
     own, other = np.concatenate([x, y]), np.concatenate([y, x])
-    order = np.lexsort((other, own))
+    order = by_record(own, other, n, n)
     owner, neighbour = own[order], other[order]
     gains = np.concatenate([gain, gain])[order].astype(np.float64)
     start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n))]).astype(np.int64)
-    label = components(x, y, n)
+    label = components(x, y, n).astype(np.int32)
     members = np.argsort(label, kind="stable").astype(np.int32)
     first = np.concatenate([[0], np.cumsum(np.bincount(label))]).astype(np.int64)
     half = np.flatnonzero(owner < neighbour)
-    edges = half[np.lexsort((half, -gains[half], label[owner[half]]))].astype(np.int64)
-    n_edges = np.bincount(label[owner[half]], minlength=len(first) - 1)
+    falling = half[np.argsort(-gains[half], kind="stable")]
+    of_edge = label[owner[falling]]
+    edges = falling[by_record(of_edge, np.zeros(len(half), np.int32), len(first) - 1, 1)]
+    n_edges = np.bincount(of_edge, minlength=len(first) - 1)
     first_edge = np.concatenate([[0], np.cumsum(n_edges)]).astype(np.int64)
     parent = np.full(n, -1, np.int32)
     worth, bound = np.zeros((2, len(first) - 1))
@@ -106,10 +117,15 @@ def solve_forest(
     of_clean = np.zeros(n, np.int64)
     if clean is not None:
         of_clean[rank] = clean
-    best_forest(
-        start, neighbour, gains, owner, edges, members, first, first_edge, of_clean, log_rho,
-        parent, worth, bound,
-    )  # fmt: skip
-    row = np.argsort(rank).astype(np.int32)
+    best_forest.compile()  # here, not in threads
+
+    def work(from_c: int, to_c: int) -> None:
+        best_forest(
+            start, neighbour, gains, owner, edges, members, first, first_edge, of_clean, log_rho,
+            from_c, to_c, parent, worth, bound,
+        )  # fmt: skip
+
+    at = np.searchsorted(first, np.linspace(0, n, n // _AT_A_TIME + 2).astype(int)).tolist()
+    run_all([partial(work, *piece) for piece in pairwise(at)], threads)
     found = parent[rank]
     return np.where(found >= 0, row[found], -1).astype(np.int32), float((bound - worth).sum())

@@ -13,6 +13,7 @@ from bayeslink.pairs.source import Floats, Ints, LevelCounts, Pairs, PairSource
 from bayeslink.pairs.vectors import distinct_vectors
 
 _GRID = 1_000_000  # patterns that are enumerated without a second thought
+_KEPT = 20_000_000  # pairs in several lists, at most
 _LONG = 30_000_000  # pairs expected in a list for which there is less slack
 
 
@@ -37,6 +38,27 @@ def pairs_above(
     w = weighing.weight_of(found.levels)
     keep = np.flatnonzero(w > threshold)
     return (found, w) if len(keep) == len(found) else (found.take(keep), w[keep])
+
+
+class Lists:
+    """Several `Candidates`: climbs from several starts come by what an earlier one listed."""
+
+    def __init__(
+        self, source: PairSource, expected: Callable[[PairSource, Weighing, float], float]
+    ) -> None:
+        self._source, self._expected = source, expected
+        self._kept: list[Candidates] = []  # used last, first
+
+    def above(self, weighing: Weighing, threshold: float) -> tuple[Pairs, Floats]:
+        """Every pair whose weight exceeds `threshold`, and the weights: from the shortest list."""
+        serve = [c for c in self._kept if c.covers(weighing, threshold)]
+        serve = serve or [Candidates(self._source, expected=self._expected)]
+        own = min(serve, key=len)
+        found = own.above(weighing, threshold)
+        kept = [own, *(c for c in self._kept if c is not own)]
+        fits = np.cumsum([len(c) for c in kept]) <= _KEPT
+        self._kept = [c for c, fit in zip(kept, fits, strict=True) if fit or c is own]
+        return found
 
 
 class Candidates:
@@ -65,7 +87,7 @@ class Candidates:
 
     def above(self, weighing: Weighing, threshold: float) -> tuple[Pairs, Floats]:
         """Every pair whose weight exceeds `threshold`, and the weights."""
-        if not self._covers(weighing, threshold):
+        if not self.covers(weighing, threshold):
             self._pairs = None  # the old list makes room for the new one
             self._vector = np.zeros(0, np.int32)
             self._keep(self._list(weighing, threshold))
@@ -117,7 +139,11 @@ class Candidates:
     def _shorten(self) -> None:
         self.slack = self.slack / 2 if self.slack > 0.2 else 0.0
 
-    def _covers(self, weighing: Weighing, threshold: float) -> bool:
+    def __len__(self) -> int:
+        return 0 if self._pairs is None else len(self._pairs)
+
+    def covers(self, weighing: Weighing, threshold: float) -> bool:
+        """Whether the list has every pair above the threshold."""
         if self._listed_to == np.inf:  # nothing has been listed
             return False
         bound = weighing.bound

@@ -25,7 +25,7 @@ from bayeslink.kernels.trees import Candidates, Forest, Prior, Space
 from bayeslink.linkage.forest import ForestFit
 from bayeslink.linkage.forest_modes import known_groups
 from bayeslink.linkage.partitions import PartitionPrior, sets_of
-from bayeslink.linkage.pointers import log_rho_grid
+from bayeslink.linkage.pointers import components, log_rho_grid
 from bayeslink.model.kernel_input import describe_vectors, kernel_model, start_parameters
 from bayeslink.model.structure import Structure
 from bayeslink.pairs.hashing import mix64
@@ -38,6 +38,8 @@ from bayeslink.sampling.unlisted import PART, FarPairs
 
 KEPT = 20_000_000  # records of kept draws, over all draws; beyond it, draws are thinned
 SIZES_TOLD = 20  # cluster sizes that are counted one by one in each draw
+ONE_BLOCK = 20_000  # records up to which all are one block
+A_BLOCK = 2_000  # records of each, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +66,11 @@ class ForestLayout:
         prior: PartitionPrior,
     ) -> ForestLayout:
         n = pairs.n_a
-        rank = np.argsort(np.argsort(pairs.tie_keys[0], kind="stable")).astype(np.int32)
         within = known_groups(pairs, together)
         listed = _without(listed, apart, n)
         new = ~np.isin(within.numbered(n), listed.numbered(n))
         listed = listed.with_more(within.take(np.flatnonzero(new)))
+        rank, blocks = _in_blocks(pairs.tie_keys[0], listed)
         levels, _, pattern = distinct_vectors(listed.levels)
         a, b = rank[listed.a], rank[listed.b]
         start, neighbour, order = _both_ways(a, b, n)
@@ -83,11 +85,33 @@ class ForestLayout:
             group=group,
             apart_start=apart_start,
             apart=others,
+            blocks=blocks,
         )
         no_pair = np.zeros((1, levels.shape[1]), np.uint8)
         patterns = np.concatenate([no_pair, levels])
         prior = replace(prior, file=prior.file[np.argsort(rank)])
         return cls(pairs, structure, listed, candidates, patterns, pattern, rank, prior)
+
+
+def _in_blocks(keys: Any, listed: Pairs) -> tuple[NDArray[np.int32], Ints]:
+    """The number of each record, and where blocks of them begin: no listed pair leaves one.
+
+    A sweep goes through blocks in turn, so that it works in the processor's cache. Few records are
+    one block, numbered by their keys.
+    """
+    n = len(keys)
+    rank = np.argsort(np.argsort(keys, kind="stable")).astype(np.int32)
+    if n <= ONE_BLOCK:
+        return rank, np.array([0, n])
+    label = components(listed.a, listed.b, n)
+    least = np.full(n, n, np.int32)
+    np.minimum.at(least, label, rank)
+    alone = np.bincount(label)[label] == 1
+    order = np.lexsort((rank, least[label], alone))
+    ends = np.append(np.flatnonzero(np.diff(label[order])) + 1, n)
+    later = np.append(True, np.diff(ends // A_BLOCK) > 0)  # the first end in each stretch
+    rank[order] = np.arange(n, dtype=np.int32)
+    return rank, np.unique(np.concatenate([[0], ends[later], [n]]))
 
 
 def _without(listed: Pairs, apart: Pairs, n: int) -> Pairs:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import bayeslink as bl
+from bayeslink.linkage import forest_modes
 from bayeslink.linkage.forest import fit_forest, unlikeness
 from bayeslink.linkage.pointers import pairs_within
 
@@ -97,3 +98,38 @@ def test_couples_with_one_telephone_are_two_people():
     assert len(a) > 500
     assert np.mean(person[a] != person[b]) < 0.05
     assert abs(fit.n_entities - 1000) < 20
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return bl.compare(bl.simulate_duplicates(1500, seed=1).a, fields=fields())
+
+
+@pytest.fixture(scope="module")
+def fit(pairs):
+    return fit_forest(pairs)
+
+
+def test_a_climb_that_falls_ends_and_misses_nothing(pairs, fit, monkeypatch):
+    """With independent fields households become one, and the likelihood falls all the way."""
+    steps, best_forest = [0, 0], forest_modes._best_forest
+
+    for k, falls in enumerate((2, 10**9)):
+
+        def counted(*given, k=k):
+            steps[k] += 1
+            return best_forest(*given)
+
+        monkeypatch.setattr(forest_modes, "_best_forest", counted)
+        monkeypatch.setattr(forest_modes, "_FALLEN", falls)
+        assert fit_forest(pairs).objective == fit.objective
+    assert steps[0] < 0.8 * steps[1]
+
+
+def test_pieces_do_not_change_the_fit(pairs, fit, monkeypatch):
+    monkeypatch.setattr("bayeslink.linkage.pointers._AT_A_TIME", 100)
+    monkeypatch.setattr(forest_modes, "_AT_A_TIME", 50)
+    in_pieces = fit_forest(pairs)
+    np.testing.assert_array_equal(in_pieces.parent, fit.parent)
+    np.testing.assert_array_equal(in_pieces.parameters.m, fit.parameters.m)
+    assert in_pieces.gap == fit.gap

@@ -9,7 +9,7 @@ from bayeslink import checkpoints as work
 from bayeslink.checkpoints import Checkpoints
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.linkage.forest import fit_forest
-from bayeslink.sampling.forest import sample_forest
+from bayeslink.sampling.forest import ForestLayout, sample_forest
 
 FIELDS = [bl.levenshtein("first"), bl.levenshtein("last"), bl.exact("year"), bl.exact("town")]
 SHORT = {"draws": 60, "tune": 40, "chains": 3, "seed": 2}
@@ -54,7 +54,10 @@ def test_threads_do_not_change_the_draws(fit):
     same(*(sample_forest(fit, threads=threads, **SHORT) for threads in (1, 3)))
 
 
-def test_the_order_of_rows_does_not_change_the_people(frame):
+@pytest.mark.parametrize("one_block", [20_000, 0])
+def test_the_order_of_rows_does_not_change_the_people(frame, one_block, monkeypatch):
+    monkeypatch.setattr("bayeslink.sampling.forest.ONE_BLOCK", one_block)
+    monkeypatch.setattr("bayeslink.sampling.forest.A_BLOCK", 20)
     runs = [
         bl.dedupe(table, FIELDS, id="id", **SHORT)
         for table in (frame, frame.sample(frac=1, random_state=3).reset_index(drop=True))
@@ -62,6 +65,24 @@ def test_the_order_of_rows_does_not_change_the_people(frame):
     np.testing.assert_array_equal(*(run.entities.draws for run in runs))
     tables = [run.clusters.sort_values("id").reset_index(drop=True) for run in runs]
     pd.testing.assert_frame_equal(*tables)
+
+
+def test_blocks_hold_all_records_and_their_pairs(fit, monkeypatch):
+    """Those without a pair come last; a block ends where a component does."""
+    monkeypatch.setattr("bayeslink.sampling.forest.ONE_BLOCK", 0)
+    monkeypatch.setattr("bayeslink.sampling.forest.A_BLOCK", 20)
+    listed = fit.candidates()
+    layout = ForestLayout.of(fit.pairs, fit.structure, listed, fit.together, fit.apart, fit.prior)
+    n, blocks, rank = fit.pairs.n_a, layout.candidates.blocks, layout.rank
+    assert blocks[0] == 0
+    assert blocks[-1] == n
+    assert (np.diff(blocks) > 0).all()
+    assert len(blocks) > n / 40
+    block = np.searchsorted(blocks, rank, side="right")
+    np.testing.assert_array_equal(block[listed.a], block[listed.b])
+    np.testing.assert_array_equal(np.sort(rank), np.arange(n))
+    n_pairs = np.diff(layout.candidates.start)
+    assert (n_pairs[: np.count_nonzero(n_pairs)] > 0).all()
 
 
 @pytest.mark.parametrize("stop", [2, 5])
