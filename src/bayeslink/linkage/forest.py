@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayeslink.errors import SettingsError
+from bayeslink.errors import SettingsError, TooManyPairsError
 from bayeslink.linkage.forest_modes import (
     SHARES,
     ForestMode,
@@ -87,9 +87,13 @@ class ForestFit(ForestMode, Shown):
             slack -= 1.0
         while True:
             listed = Candidates(self.pairs, slack=0.0)
-            found, _ = listed.above(self.parameters, self.theta - slack)
-            if len(found) <= most or slack <= 0:
-                return found
+            try:
+                found, _ = listed.above(self.parameters, self.theta - slack)
+                if len(found) <= most or slack <= 0:
+                    return found
+            except TooManyPairsError:
+                if slack <= 0:
+                    raise
             slack -= 1.0
 
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import bayeslink as bl
+from bayeslink.errors import TooManyPairsError
 from bayeslink.linkage import forest_modes
 from bayeslink.linkage.forest import fit_forest, unlikeness
 from bayeslink.linkage.pointers import pairs_within
@@ -133,3 +134,13 @@ def test_pieces_do_not_change_the_fit(pairs, fit, monkeypatch):
     np.testing.assert_array_equal(in_pieces.parent, fit.parent)
     np.testing.assert_array_equal(in_pieces.parameters.m, fit.parameters.m)
     assert in_pieces.gap == fit.gap
+
+
+def test_the_sampler_has_as_many_pairs_as_may_be_listed(pairs, monkeypatch):
+    fit = fit_forest(pairs, structure="independent")
+    every = len(fit.candidates())
+    monkeypatch.setattr("bayeslink.engines.joining.MAX_LISTED", every - 1)
+    assert len(fit.linked) < len(fit.candidates()) < every
+    monkeypatch.setattr("bayeslink.engines.joining.MAX_LISTED", 10)
+    with pytest.raises(TooManyPairsError):
+        fit.candidates()
