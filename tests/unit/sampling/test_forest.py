@@ -131,7 +131,7 @@ def test_known_pairs_hold_in_every_draw(frame):
     table = run.clusters.set_index("id")
     assert table.loc["r9", "entity_id"] == table.loc["r40", "entity_id"]
     apart = pd.DataFrame({"id_a": ["r9"], "id_b": ["r40"]})
-    with pytest.raises(SettingsError, match="make one"):
+    with pytest.raises(InputError, match="contradicts itself"):
         bl.dedupe(frame, FIELDS, id="id", known_links=together, known_nonlinks=apart, **SHORT)
 
 
