@@ -294,7 +294,12 @@ def _wholes_and_parts(
             at_once = [
                 p for p in one if not of_whom(p.name) and (p.kind == whole or _made_of(p, known))
             ]
-            if at_once and whole == "full name" and (split := split_name(at_once[0], known)):
+            second = next((p for p in other if p.kind == "second family name"), None)
+            if (
+                at_once
+                and whole == "full name"
+                and (split := split_name(at_once[0], known, second))
+            ):
                 found += [_part_and_part(*two, side, sampled) for two in split]
             elif at_once:
                 sides: list[tuple[Profile, ...]] = [(at_once[0],), _in_order(at_once[0], known)]
@@ -311,7 +316,8 @@ def _part_and_part(
     (x, of_x), (y, of_y) = [(own.profile, own.part), (other, None)][:: 1 if side == 0 else -1]
     why = f"the {other.kind} in a full name on one side, by itself on the other"
     how = {"part": (of_x, of_y), "name": other.name}
-    return ColumnPair((x,), (y,), other.kind, values_in_common(x, y, sampled), why, how)
+    shared = values_in_common(x, y, sampled) or min(_words_known(x, y), _words_known(y, x))
+    return ColumnPair((x,), (y,), other.kind, shared, why, how)
 
 
 def _births_and_years(a: Sequence[Profile], b: Sequence[Profile]) -> list[ColumnPair]:
@@ -341,15 +347,17 @@ def _last_texts(
     if [len(side) for side in sides] != [1, 1]:
         return []
     (x,), (y,) = sides
-    known = [{word for key in p.present for word in key.split()} for p in (x, y)]
-    inside = [
-        sum(word in other for key in p.present for word in key.split())
-        / max(1, sum(len(key.split()) for key in p.present))
-        for p, other in ((x, known[1]), (y, known[0]))
-    ]
-    if (x.thing and y.thing and x.thing != y.thing) or max(inside) < 0.5:
+    inside = max(_words_known(x, y), _words_known(y, x))
+    if (x.thing and y.thing and x.thing != y.thing) or inside < 0.5:
         return []
     return [ColumnPair((x,), (y,), "text", 0.0, "the texts left, with words in common")]
+
+
+def _words_known(x: Profile, y: Profile) -> float:
+    """Share of the words of x that y has, too."""
+    known = {word for key in y.present for word in key.split()}
+    found = [word in known for key in x.present for word in key.split()]
+    return sum(found) / max(1, len(found))
 
 
 def _streets(

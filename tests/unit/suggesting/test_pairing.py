@@ -156,6 +156,29 @@ def test_parts_of_a_whole_name_compare_as_the_same_columns_apart(people, written
     np.testing.assert_array_equal(split.find(pairs).levels, apart.find(pairs).levels)
 
 
+@pytest.mark.parametrize(
+    ("written", "parts"),
+    [
+        ("{g} {f} {s}", ["given", "family", "given"]),  # the last word is the second surname
+        ("{f} {s} {g}", ["family first", "given last", "given last"]),
+        ("{f} {s}, {g}", ["family", "family", "given"]),
+        ("{g} {f}", ["family", "given"]),
+    ],
+)
+def test_a_whole_name_with_both_surnames_goes_with_each_of_them(people, written, parts):
+    a, b, rng, _ = people
+    a, b = (side.dropna(subset=["gname", "fname"]).copy() for side in (a, b))
+    a["s"] = rng.choice(a.fname, len(a))
+    whole = [written.format(g=r.gname, f=r.fname, s=r.s) for r in a.itertuples()]
+    other = b[["id", "dob"]].assign(
+        apellido1=b.fname, apellido2=rng.choice(a.fname, len(b)), nombre=b.gname
+    )
+    fields = bl.suggest(a[["id", "dob"]].assign(paciente=whole), other).fields
+    found = {f.name: f.settings["part"][0] for f in fields if f.kind == "name"}
+    names = ["apellido1", "apellido2", "nombre"] if "{s}" in written else ["apellido1", "nombre"]
+    assert found == dict(zip(names, parts, strict=True))
+
+
 def test_a_plain_name_beside_a_given_name_is_a_surname_even_if_no_known_one(people):
     a, b, _, _ = people
     odd = {x: "".join(sorted(x or "", reverse=True)) or None for x in {*a.fname, *b.fname}}
