@@ -38,7 +38,7 @@ MAKERS = {
     "linkage/decisions.py": ("too_few",),
     "sampling/sensitivity.py": ("_notes",),
     "judging/labels.py": ("known_pairs",),
-    "linking/dedupe.py": ("_warnings", "_compared"),
+    "linking/dedupe.py": ("_warnings", "_compared", "_strangers"),
     "linking/many.py": ("_duplicates_in",),
     "linking/stacking.py": ("read_file", "_renamed"),
     "linking/link.py": ("_point_warnings", "_posterior_warnings", "_copies_linked"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,9 +25,10 @@ from bayeslink.linking.carrying import require_earlier_records, with_earlier_ids
 from bayeslink.linking.checks import check_link
 from bayeslink.linking.fit_journal import made_with
 from bayeslink.linking.reading import with_fields
+from bayeslink.many_settings import ManySettings
 from bayeslink.model.structure import DEPENDENT
 from bayeslink.options import described, signature_of
-from bayeslink.pairs.source import PairSource
+from bayeslink.pairs.source import Files, Ints, PairSource
 from bayeslink.progress import Clock, with_bar
 from bayeslink.runs.dedupe_run import DedupeRun
 from bayeslink.runs.kept_values import check_keep_of_file, columns_named
@@ -38,6 +39,8 @@ from bayeslink.settings import FOUND
 from bayeslink.suggesting.one_file import id_of
 from bayeslink.suggesting.suggestion import suggest
 from bayeslink.suggesting.wording import ids_in_words
+
+_RECORDS, _SHARE = 50, 0.01  # of a file of as many, the share in others below which that is told
 
 
 @with_bar
@@ -178,7 +181,12 @@ def found_among(
         table=_table(pairs, decision),
         settings=settings,
         seconds=clock.seconds,
-        warnings=(*_warnings(posterior), *told.warnings, *told.notes),
+        warnings=(
+            *_warnings(posterior),
+            *_strangers(pairs.files, decision.cluster),
+            *told.warnings,
+            *told.notes,
+        ),
     )
 
 
@@ -245,7 +253,8 @@ def with_fields_of_one(
     proposed = suggest(a, id=ids, read=settings.read)
     ids = proposed.id if settings.id is FOUND else settings.id
     settings = replace(settings, fields=list(proposed.fields), id=ids, read=proposed.read)
-    return settings, [*proposed.warnings, *proposed.notes, proposed.in_one_line()]
+    told = proposed.in_one_line(many=isinstance(settings, ManySettings))
+    return settings, [*proposed.warnings, *proposed.notes, told]
 
 
 def _resolved(
@@ -281,3 +290,21 @@ def _table(pairs: PairSource, decision: ClusterDecision) -> pa.Table:
 def _warnings(posterior: ClusterPosterior) -> list[str]:
     said = posterior.warning()
     return [*([said] if said else []), *cluster_warnings(posterior)]
+
+
+def _strangers(files: Files | None, cluster: Ints) -> Iterator[str]:
+    """Files of which hardly a record is one person with a record of another file."""
+    if files is None:
+        return
+    first, last = (np.full(cluster.max() + 1, fill) for fill in (len(files.names), -1))
+    np.minimum.at(first, cluster, files.of)
+    np.maximum.at(last, cluster, files.of)
+    shared = (first < last)[cluster]
+    for k, name in enumerate(files.names):
+        own = shared[files.of == k]
+        if len(own) >= _RECORDS and own.mean() < _SHARE:
+            yield (
+                f"hardly anybody of {name} is in another file: {own.sum():,} of its {len(own):,} "
+                "records. If that cannot be, see which of its columns are compared: columns called "
+                "otherwise are in the notes, or name them with columns (link-many.toml, columns=)."
+            )

@@ -44,7 +44,7 @@ _GRAVE = (
          "fields that tell people apart."),
     Kind("hardly anything is linked"),
     Kind("the chains disagree", "the results of repeated calculations differ. Do not use the "
-         "numbers yet: link again with more --draws and --tune."),
+         "numbers yet: repeat the run with more --draws and --tune."),
     Kind("solutions that are about equally good are far apart", "the data allow very different "
          "numbers of links. Compare more fields, or say how many people to expect in both files "
          "(--overlap-beta)."),
@@ -65,6 +65,7 @@ _TO_DO = (
     Kind("have a second partner in (.+?) that is about as good", "{0} seems to hold people twice: "
          "many records have two good partners. Link with --duplicates."),
     Kind("look like the same person, and"),
+    Kind("hardly anybody of .* is in another file"),
     Kind("equal an earlier one in all compared fields"),
     Kind("have copies in their file"),
     Kind("each of them counts as evidence of its own"),
@@ -77,9 +78,9 @@ _TO_DO = (
     Kind("fewer than the credible interval", "fewer links are listed than people are in both "
          "files, as some have several partners that are as good. For counts, use the number of "
          "people in both files."),
-    Kind("too few independent draws", "the numbers are not yet exact: link again with more "
+    Kind("too few independent draws", "the numbers are not yet exact: repeat the run with more "
          "--draws."),
-    Kind("chains only nearly agree", "the numbers are not yet exact: link again with more "
+    Kind("chains only nearly agree", "the numbers are not yet exact: repeat the run with more "
          "--draws."),
     Kind("nothing could be checked on", "some numbers could not be checked, as they never "
          "changed."),

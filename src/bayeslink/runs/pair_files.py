@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bayeslink.data.id_pairs import SIDES, id_pairs
+from bayeslink.data.id_pairs import id_pairs
 from bayeslink.data.records import read_records
 from bayeslink.runs.opening import open_linkage
 from bayeslink.runs.run import Run
@@ -35,6 +35,5 @@ def pairs_of(source: Any, role: str) -> pa.Table:
 
 
 def _read_file(path: Path, role: str) -> pa.Table:
-    columns = None if role == "links" else SIDES  # links may have a decision
-    found = read_records(path, id=None, columns=columns, side=f"({role})", may_be_empty=True)
+    found = read_records(path, id=None, columns=None, side=f"({role})", may_be_empty=True)
     return pa.table(found.columns)

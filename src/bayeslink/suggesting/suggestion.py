@@ -123,9 +123,14 @@ class Suggestion:
         more = f" and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""
         return f"Left out: {', '.join(columns[:SHOWN])}{more}."
 
-    def in_one_line(self) -> str:
-        """The fields, for whoever did not choose them."""
+    def in_one_line(self, *, many: bool = False) -> str:
+        """The fields, for whoever did not choose them; `many`: of files that stand together."""
         fields = ", ".join(map(field_in_words, self.fields))
+        if many:
+            return (
+                f"the fields were chosen from the files: {fields}. They are {self.grade} "
+                "To change them: --on, or link-many.toml of the run."
+            )
         return (
             f"the fields were chosen from the file{'s'[: len(self.labels) - 1]}: {fields}. They "
             f"are {self.grade} "

@@ -383,3 +383,12 @@ def test_codes_that_files_write_differently_are_one_field(tmp_path):
     told("link-many", "--config", tmp_path / "one/link-many.toml", "-o", tmp_path / "two")
     one, two = ((tmp_path / out / "clusters.csv").read_bytes() for out in ("one", "two"))
     assert one == two
+
+
+def test_a_file_of_which_hardly_anybody_is_elsewhere_is_named():
+    made, strangers = bl.simulate(80, overlap=0.5, seed=4), bl.simulate(60, seed=5)
+    files = {"a": made.a, "b": made.b, "new": strangers.a}
+    fields = [bl.name("gname"), bl.name("fname"), bl.date("dob")]
+    run = bl.link_many(files, fields, draws=60, tune=60, chains=2)
+    (said,) = [w for w in run.warnings if "hardly anybody" in w]
+    assert "of new is in another file: 0 of its 60 records" in said

@@ -119,6 +119,12 @@ def test_agrees_with_sets(links, truth, candidates):
         assert result.pairs_completeness == pytest.approx(len(kept & true) / len(true))
 
 
+def test_a_file_of_the_truth_with_other_names_is_told_what_to_rename(tmp_path):
+    (tmp_path / "truth.csv").write_text("register,lab\n1,2\n")
+    with pytest.raises(InputError, match=r"one id_b. It has register, lab; rename the two"):
+        evaluate({("1", "2")}, tmp_path / "truth.csv")
+
+
 def test_absent_column_lists_the_columns_there_are():
     with pytest.raises(InputError, match=r"truth must have one column id_b.*id_a, right"):
         evaluate(LINKS, pd.DataFrame({"id_a": ["A1"], "right": ["B1"]}))
