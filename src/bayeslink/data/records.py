@@ -26,7 +26,7 @@ from bayeslink.data.delimited import (
     FIELD_LIMIT,
     write_misfits,
 )
-from bayeslink.data.headers import no_records, refuse_records_as_names
+from bayeslink.data.headers import no_records, refuse_records_as_names, require_columns
 from bayeslink.data.locations import is_url, located, parts_of, refuse_empty, shown
 from bayeslink.data.parts import below, sum_of
 from bayeslink.data.read_options import ReadOptions
@@ -149,6 +149,8 @@ def read_records(
     budget = Memory().budget if memory is None else memory
     try:
         table = read_source(source, wanted, options, where, budget)
+        if id is not None and id not in table.columns:
+            require_columns(list(table.columns), [id], where)
     except NoColumnError as error:
         if error.column != id:
             raise

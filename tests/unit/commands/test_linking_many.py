@@ -290,6 +290,7 @@ def test_known_pairs_are_named_by_file_and_id(given):
         (("x.csv", "y.csv", "--duplicates", "z"), "duplicates names 'z'"),
         (("x.csv", "nowhere.csv"), "nowhere.csv"),
         (("x.csv", "y.csv", "--on", "surname:name"), "no column 'surname'"),
+        (("x.csv", "y.csv", "--id", "number"), "no column 'number'"),
         (("x.csv", "y.csv", "--encoding", "utf-8", "--encoding", "cp1252"), "two ways to read"),
         (("a b=x.csv", "y.csv"), "cannot name a file"),
         ((), "the files are missing"),

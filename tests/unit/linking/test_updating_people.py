@@ -186,6 +186,9 @@ def test_what_is_refused_of_several_files(files):
     pd.read_csv("new.csv", dtype=str).drop(columns="dob").to_csv("less.csv", index=False)
     said = refused("link-many", "--update", "january", "survey=less.csv", "-o", "x")
     assert "the new records of survey have no column 'dob', which is compared" in said
+    pd.read_csv("new.csv", dtype=str).rename(columns={"id": "no"}).to_csv("other.csv", index=False)
+    said = refused("link-many", "--update", "january", "survey=other.csv", "-o", "x")
+    assert "other.csv: there is no column 'id'" in said
     pd.read_csv("survey.csv", dtype=str)[:7].to_csv("again.csv", index=False)
     said = refused("link-many", "--update", "january", "survey=again.csv", "-o", "x")
     assert "7 records of the new batch have ids that the earlier survey has too" in said
