@@ -154,18 +154,35 @@ def _learn_structure(problem: Problem, modes: list[ForestMode]) -> tuple[Problem
 
     m by errors comes first: where independent fields split people, their pairs are no non-links.
     The tree is learned from two ends, for what it is learned from decides what it finds: from the
-    fit by independent fields, which may take couples and whole households for people, and from
-    nobody twice. Where records that are joined are clearly less unlike, there it is taken.
+    fit by independent fields, which may take couples and whole households for people, and from all
+    pairs, as if nobody were twice. Where records that are joined are clearly less unlike, there it
+    is taken.
     """
     fields = problem.pairs.fields
     structure = problem.structure.dependent(fields, INDEPENDENT_FIELDS, modes[0].linked)
     problem, modes = _climb_with(problem, structure, modes)
     one = _learn_from_certain(problem, modes)
-    other = _learn_from_certain(*_learn_from_all(problem, 1))
-    few = _unlikeness(other) > _UNLIKE or other[0].structure.tree.n_certain < _ENOUGH
-    if few and _unlikeness(one) > _UNLIKE:  # too few are twice to learn from these alone
-        other = _learn_from_all(problem, _ROUNDS)
+    if _unlikeness(one) > _UNLIKE:
+        other = _from_nobody_twice(problem)
+    else:
+        try:
+            other = _from_all_pairs(problem, modes)
+        except TooManyPairsError:  # few fields, which agree together as a rule
+            return one
     return other if _unlikeness(other) < _LESS * _unlikeness(one) else one
+
+
+def _from_all_pairs(problem: Problem, modes: list[ForestMode]) -> tuple[Problem, list[ForestMode]]:
+    none, rows = _none(problem.pairs), _some_rows(problem.pairs)
+    return _learn_from_certain(*_climb_with_tree(problem, modes[:1], none, rows))
+
+
+def _from_nobody_twice(problem: Problem) -> tuple[Problem, list[ForestMode]]:
+    """Where the other end joins strangers: few are twice, or none."""
+    found = _learn_from_certain(*_learn_from_all(problem, 1))
+    if _unlikeness(found) > _UNLIKE or found[0].structure.tree.n_certain < _ENOUGH:
+        return _learn_from_all(problem, _ROUNDS)  # too few are twice to learn from these alone
+    return found
 
 
 def _unlikeness(found: tuple[Problem, list[ForestMode]]) -> float:
@@ -209,12 +226,11 @@ def _learn_from_all(problem: Problem, rounds: int) -> tuple[Problem, list[Forest
     With few duplicates or none, a fit by independent fields takes households for people, or what
     else is alike, and a tree that is learned from their other pairs does not part them.
     """
-    pairs, keys = problem.pairs, problem.pairs.tie_keys[0]
-    rows = np.argsort(mix64(keys), kind="stable")[: most_certain(pairs.n_b)]
+    pairs, none = problem.pairs, _none(problem.pairs)
+    rows = _some_rows(pairs)
     chosen = np.zeros(pairs.n_a, bool)
     chosen[rows] = True
     singles = np.full(pairs.n_a, -1, np.int32)
-    none = pairs_of(pairs, np.zeros(0, np.int32), np.zeros(0, np.int32))
     modes = [
         ForestMode(
             problem.structure, problem.mode_of(none, singles), singles, none,
@@ -227,10 +243,20 @@ def _learn_from_all(problem: Problem, rounds: int) -> tuple[Problem, list[Forest
         a, b = pairs_within(roots(before.parent))
         a, b = np.concatenate([a, b]), np.concatenate([b, a])
         within = pairs_of(pairs, a[chosen[a]], b[chosen[a]])
-        problem, modes = _climb_with_tree(problem, modes, within, np.sort(rows))
+        problem, modes = _climb_with_tree(problem, modes, within, rows)
         if not are_apart(before, modes[0]):
             break
     return problem, modes
+
+
+def _some_rows(pairs: PairSource) -> Ints:
+    """As many records as there is time to learn from, the same ones whatever their order."""
+    order = np.argsort(mix64(pairs.tie_keys[0]), kind="stable")
+    return np.sort(order[: most_certain(pairs.n_b)])
+
+
+def _none(pairs: PairSource) -> Pairs:
+    return pairs_of(pairs, np.zeros(0, np.int32), np.zeros(0, np.int32))
 
 
 def pairs_of(pairs: PairSource, a: NDArray[np.int32], b: NDArray[np.int32]) -> Pairs:
