@@ -77,7 +77,7 @@ def _checked_columns(given: Any) -> dict[str, dict[str, str]]:
 class ManySettings(DedupeSettings):
     """Everything that can be chosen in linking several files."""
 
-    WITHOUT: ClassVar[tuple[str, ...]] = (*NOT_HERE, "a", "engine")
+    WITHOUT: ClassVar[tuple[str, ...]] = (*NOT_HERE, "a")
     TOML: ClassVar[str] = "link-many.toml"
 
     files: Any = option(

@@ -8,8 +8,6 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from bayeslink.data.id_pairs import among
 from bayeslink.errors import SettingsError
 from bayeslink.linkage.priors import Penalty
@@ -85,7 +83,7 @@ def thresholds(run: Run | DedupeRun) -> Chart:
     as these are. `.table` has the numbers.
     """
     if isinstance(run, DedupeRun):
-        pairs = pa.table(run.pair_probabilities())
+        pairs = run.as_table("pairs")
         sizes = run.table["size"].filter(run.table["representative"])
         found = by_threshold(pairs["probability"], expected_pairs(sizes, run.summary()))
         return _in_kind(curves.thresholds(found), run.kind)

@@ -10,7 +10,7 @@ NOT_RUN = {
     "it waits for a person": 4,
     "it installs": 2,
     "needs make": 2,
-    "needs a cluster": 4,
+    "needs a cluster": 6,
 }
 
 

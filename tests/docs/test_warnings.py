@@ -43,6 +43,7 @@ MAKERS = {
     "linking/stacking.py": ("read_file", "_renamed"),
     "linking/link.py": ("_point_warnings", "_posterior_warnings", "_copies_linked"),
     "runs/dedupe_saving.py": ("_write_people",),
+    "runs/people.py": ("write_people_there",),
     "runs/outputs.py": ("write_outputs",),
     "suggesting/suggestion.py": ("in_one_line", "find_ids", "id_warnings"),
     "suggesting/one_file.py": ("_repeated_ids", "_without_ids", "_remark"),

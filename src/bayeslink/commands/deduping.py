@@ -16,6 +16,7 @@ from bayeslink.commands.linking import (
     refuse_beside_update,
     removed_on_failure,
 )
+from bayeslink.commands.on_spark import PEOPLE_TO, require_spark, spark_options, with_session
 from bayeslink.commands.options import (
     FILE,
     FILE_TEXT,
@@ -53,7 +54,10 @@ def _finding_people(of: type[DedupeSettings], command: Callable[..., Any]) -> Ca
             ),
             settings_options(
                 of=of,
-                without=("engine", "quarantine") if of is ManySettings else ("engine",),
+                without=("quarantine",) if of is ManySettings else (),
+            ),
+            spark_options(
+                PEOPLE_TO, "Where Spark's executors write with_entities, as Parquet folders."
             ),
             click.option(
                 "--no-people",
@@ -98,7 +102,9 @@ def dedupe(config: Path | None, more: tuple[str, ...], **flags: Any) -> None:
         )
     require_there(config, "(--config)")
     if config is None:
-        require_there(flags["a"], "FILE")
+        require_spark(flags["engine"], flags, PEOPLE_TO)
+        if flags["engine"] != "spark":
+            require_there(flags["a"], "FILE")
     _refuse_beside_update(DedupeSettings, flags["update"])
     find_people(DedupeSettings, config, said(flags, DedupeSettings), flags)
 
@@ -120,10 +126,13 @@ def link_many(config: Path | None, paths: tuple[str, ...], **flags: Any) -> None
             f"say which file the records of {bare[0]} belong to: NAME={bare[0]}. A name that RUN "
             "does not have is a new file."
         )
+    if config is None:
+        require_spark(flags["engine"], flags, PEOPLE_TO)
     if paths:
         entries["files"] = named(paths)
-        for name, path in entries["files"].items():
-            require_there(path, name)
+        if config is None and flags["engine"] != "spark":
+            for name, path in entries["files"].items():
+                require_there(path, name)
     find_people(ManySettings, config, entries, flags)
 
 
@@ -209,6 +218,7 @@ def find_people(
 
         entries, given, output = _asked(of, config, entries, flags)
         settings, given, entries = _settings_of(of, entries, flags["update"], given)
+        require_spark(settings.engine, flags, PEOPLE_TO)
         here = click.get_current_context()
         inputs = (*(given.values() if several else (given,)), flags["update"])
         with (
@@ -225,30 +235,43 @@ def find_people(
         ):
             check_link(None if several else given, None, settings)
             prepare_kernels(progress)
+            settings = with_session(settings, flags)
             how: dict[str, Any] = {"progress": progress, "checkpoints": checkpoints}
             if isinstance(settings, ManySettings):
                 run = link_many_with(settings, given, **how)
             else:
                 run = dedupe_with(settings, given, **how)
-                run = replace(run, settings=replace(run.settings, a=settings.a))
+                if not run.pairs.remote:
+                    run = replace(run, settings=replace(run.settings, a=settings.a))
             run.save(
                 output,
                 force=flags["force"],
                 shared=flags["group_readable"],
-                people=not flags["no_people"],
+                people=_people_where(run, flags),
             )
     _tell_of(run, output, flags, several=several)
 
 
+def _people_where(run: DedupeRun, flags: Mapping[str, Any]) -> bool | str:
+    """Whether people are written, and the place for what Spark writes: here, where it has none."""
+    if flags["no_people"]:
+        return False
+    return (run.pairs.remote and flags[PEOPLE_TO]) or True
+
+
 def _tell_of(run: DedupeRun, output: str, flags: Mapping[str, Any], *, several: bool) -> None:
+    from bayeslink.runs.run_json import read_summary
+
     if flags["as_json"]:
         print_json(run.summary())
         return
     tell("\n".join(run.report_lines()))
-    for warning in run.warnings:
+    for warning in read_summary(Path(output))["warnings"]:  # and what saving had to say
         tell(f"note: {warning}")
     told = "clusters.csv (who is who)"
     if (Path(output) / "people.csv").exists():
         yours = "with_entities_….csv (your files" if several else "with_entities.csv (your file"
         told += f", people.csv (a row a person), {yours} with entity_id)"
+    elif run.pairs.remote and flags[PEOPLE_TO] and not flags["no_people"]:
+        told += f", with_entities in {flags[PEOPLE_TO]}"
     tell(f"Results in {click.format_filename(output)}: {told}, run.json and more.")

@@ -12,6 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from bayeslink.commands.init import suggest_for
+from bayeslink.commands.on_spark import (
+    LINKED_TO,
+    PEOPLE_TO,
+    require_spark,
+    spark_options,
+    with_session,
+)
 from bayeslink.commands.options import (
     FILE,
     FILE_TEXT,
@@ -34,7 +41,7 @@ from bayeslink.commands.output import (
 )
 from bayeslink.data.locations import require_there
 from bayeslink.errors import InputError, SettingsError
-from bayeslink.options import INPUT, MODEL, RESOURCES, SPARK
+from bayeslink.options import INPUT, MODEL, RESOURCES
 from bayeslink.settings import FOUND, READING, LinkSettings
 
 if TYPE_CHECKING:
@@ -104,18 +111,8 @@ _GIVEN = click.core.ParameterSource.COMMANDLINE
     is_flag=True,
     help="Say how all pairs were searched, and why none is missed.",
 )
-@option(
-    "--master",
-    group=SPARK,
-    metavar="URL",
-    help="Such as local[8] or spark://host:7077. [its own]",
-)
-@option("--spark-conf", group=SPARK, multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
-@option(
-    "--linked-to",
-    group=SPARK,
-    metavar="PLACE",
-    help="Where Spark's executors write the linked file and its like, as Parquet folders.",
+@spark_options(
+    LINKED_TO, "Where Spark's executors write the linked file and its like, as Parquet folders."
 )
 @quiet
 @verbose
@@ -138,7 +135,7 @@ def link(config: Path | None, update: Path | None, more: tuple[str, ...], **flag
         saving = saving.into(entries.pop("output", None))
         _refuse_without_files(entries)
         settings = LinkSettings.of(**entries)
-        _require_spark(settings.engine, flags, saving.linked_to)
+        require_spark(settings.engine, {**flags, LINKED_TO: saving.linked_to}, LINKED_TO)
         done = _linked(settings, entries, saving, config, flags, progress)
     _tell_of(done, saving)
 
@@ -188,7 +185,7 @@ def _refuse_early(
     require_there(config, "(--config)")
     require_there(update, "(--update)")
     if config is None:
-        _require_spark(flags["engine"], flags, saving.linked_to)
+        require_spark(flags["engine"], {**flags, LINKED_TO: saving.linked_to}, LINKED_TO)
         if flags["engine"] != "spark":
             require_there(flags["a"], "A" if update is None else "B")
             require_there(flags["b"], "B")
@@ -252,11 +249,7 @@ def _completed(
     settings: LinkSettings, flags: Mapping[str, Any], progress: Callable[[str], None]
 ) -> tuple[LinkSettings, Suggestion | None]:
     """The settings with a session of Spark, and with fields chosen from the files, if need be."""
-    if settings.engine == "spark":
-        from bayeslink.engines.spark.choosing import started_session
-
-        session = started_session(flags["master"], flags["spark_conf"])
-        settings = replace(settings, engine=session)
+    settings = with_session(settings, flags)
     if settings.fields or settings.model:
         return settings, None
     progress("looking at the files")
@@ -311,11 +304,6 @@ def _command(ctx: click.Context, name: str) -> click.Command:
     return found or link
 
 
-def _require_spark(engine: Any, flags: Mapping[str, Any], linked_to: str | None) -> None:
-    if engine != "spark" and (flags["master"] or flags["spark_conf"] or linked_to):
-        raise SettingsError("--master, --spark-conf and --linked-to need --engine spark.")
-
-
 def _refuse_more_files(more: tuple[str, ...]) -> None:
     if more:
         raise SettingsError(
@@ -328,7 +316,7 @@ def _refuse_more_files(more: tuple[str, ...]) -> None:
 _ALSO_WITH_DUPLICATES = (
     "a", "b", "duplicates", "output", "force", "group_readable", "as_json", "quiet", "verbose",
     "on", "ids", "no_id", "no_linked", "block", "structure", "restricted", "draws", "tune",
-    "chains", "seed", "threads", "memory", *READING,
+    "chains", "seed", "threads", "memory", "engine", "master", "spark_conf", LINKED_TO, *READING,
 )  # fmt: skip
 
 
@@ -344,6 +332,7 @@ def _with_duplicates(flags: Mapping[str, Any]) -> None:
     _refuse_without_files(flags)
     asked = {name: flags[name] for name in given if name in flags and name not in ("a", "b")}
     asked["no_people"] = asked.pop("no_linked", False)
+    asked[PEOPLE_TO] = asked.pop(LINKED_TO, None)
     paths = tuple(f"{name}={flags[name]}" for name in "ab")
     here.invoke(_command(here, "link-many"), paths=paths, **asked)
 

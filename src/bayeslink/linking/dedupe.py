@@ -31,7 +31,7 @@ from bayeslink.options import described, signature_of
 from bayeslink.pairs.source import Files, Ints, PairSource
 from bayeslink.progress import Clock, with_bar
 from bayeslink.runs.dedupe_run import DedupeRun
-from bayeslink.runs.kept_values import check_keep_of_file, columns_named
+from bayeslink.runs.kept_values import Keep, check_keep_of_file, columns_named
 from bayeslink.sampling.cluster_checks import cluster_warnings
 from bayeslink.sampling.clusters import ClusterPosterior
 from bayeslink.sampling.forest import sample_forest
@@ -130,7 +130,13 @@ def _check_keep(a: Any, settings: DedupeSettings) -> None:
         return
     if not is_spark(a) and settings.engine in (None, "local"):
         check_keep_of_file(a, settings.read[0], settings.keep, settings.id)
-    elif columns_named(settings.keep):
+    else:
+        refuse_columns_there(settings.keep)
+
+
+def refuse_columns_there(keep: Keep) -> None:
+    """Refuse rules by column where Spark has the columns."""
+    if columns_named(keep):
         raise SettingsError(
             "keep by column is for files that this machine reads, and Spark has the records. Say "
             "one rule for all columns, such as longest."
@@ -263,11 +269,16 @@ def _resolved(
     """The settings with what the file said, as the run's dedupe.toml has them."""
     return replace(
         settings,
-        a=paths_of(a) if not is_path(a) or is_here(a, pairs) else None,
+        a=paths_here(a, pairs),
         id=ids,
         engine="spark" if pairs.describe().engine == "spark" else None,
         started_in=os.getcwd(),
     )
+
+
+def paths_here(source: Any, pairs: PairSource) -> str | list[str] | None:
+    """The path of an input, or those of its parts, that mean something to this machine."""
+    return paths_of(source) if not is_path(source) or is_here(source, pairs) else None
 
 
 def _table(pairs: PairSource, decision: ClusterDecision) -> pa.Table:

@@ -13,11 +13,11 @@ from bayeslink.checkpoints import Checkpoints
 from bayeslink.comparing.fields import Field
 from bayeslink.comparing.parsing import fields_from as made_from
 from bayeslink.data.headers import require_columns
-from bayeslink.data.locations import paths_of
 from bayeslink.data.records import Records
 from bayeslink.engines.compare import block_fields, compare_records
 from bayeslink.engines.input_checks import refuse_long_texts
 from bayeslink.engines.many_files import of_files
+from bayeslink.engines.spark.choosing import cluster_for
 from bayeslink.errors import SettingsError
 from bayeslink.linkage.forest import ForestFit
 from bayeslink.linking.carrying import require_earlier_records, with_earlier_ids
@@ -25,6 +25,8 @@ from bayeslink.linking.checks import check_link
 from bayeslink.linking.dedupe import (
     found_among,
     known_of,
+    paths_here,
+    refuse_columns_there,
     with_fields_of_one,
     with_known,
 )
@@ -104,7 +106,8 @@ def link_many_with(
     known, remarks = known_of(settings)
     settings = with_known(settings, known)  # type: ignore[assignment]
     progress("reading the files")
-    stack, records, settings, said = stacked(files, settings)
+    cluster = cluster_for(settings.engine, [*files.values()], progress, settings.threads)
+    stack, records, settings, said = stacked(files, settings, cluster)
     _check_keep(stack, records, settings)
     require_earlier_records(settings.earlier, records.ids)
     if checkpoints is not None:
@@ -127,19 +130,21 @@ def link_many_with(
         chosen.fields,
         block=settings.block,
         swapped_names=settings.structure == DEPENDENT,
-        workers=settings.threads,
+        workers=settings.threads if cluster is None else cluster,
         memory=room,
         checkpoints=checkpoints,
+        does="local" if cluster is None else "spark",
     )
     pairs = of_files(one, stack.files)  # type: ignore[arg-type]
     run = found_among(pairs, replace(chosen, id=None), known, clock, progress, checkpoints)
-    paths = {k: found for k, v in files.items() if (found := paths_of(v)) is not None}
+    paths = {k: found for k, v in files.items() if (found := paths_here(v, pairs)) is not None}
     assert isinstance(run.settings, ManySettings)
     resolved = replace(
         run.settings,
         files=paths if len(paths) == len(files) else None,
         id=settings.id,
         columns=settings.columns,
+        engine=None if cluster is None else "spark",
         started_in=os.getcwd(),
     )
     warnings = (*_duplicates_in(one, run.fit, stack.files), *run.warnings, *remarks, *said, *more)
@@ -150,6 +155,9 @@ def link_many_with(
 
 def _check_keep(stack: Stack, records: Records, settings: ManySettings) -> None:
     """Refuse rules for people.csv that the files cannot follow."""
+    if records.kind == "spark":
+        refuse_columns_there(settings.keep)
+        return
     check_keep(settings.keep, list(records.columns), stack.names)
     for name in date_columns(settings.keep):
         for k in range(len(stack.names)):

@@ -6,7 +6,7 @@ import datetime as dt
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,18 +14,22 @@ import pyarrow.compute as pc
 
 from bayeslink.comparing.fields import Field
 from bayeslink.data.cell_texts import TEXT
-from bayeslink.data.locations import each_part, from_folder_on, is_path, require_there
+from bayeslink.data.locations import each_part, is_path, require_there
 from bayeslink.data.records import Records, read_records, repeats
-from bayeslink.engines.spark.choosing import is_spark
+from bayeslink.engines.compare import block_fields
+from bayeslink.engines.spark.choosing import has_there, is_spark, read_there
 from bayeslink.errors import InputError, SettingsError
 from bayeslink.many_settings import ManySettings
 from bayeslink.pairs.source import Files, Ints
-from bayeslink.runs.inputs import Input
+from bayeslink.runs.inputs import Input, placed
 from bayeslink.runs.people import below_each_other
 from bayeslink.settings import FOUND
 from bayeslink.suggesting.date_formats import AS_IT_LOOKS, Formats, find_formats
 from bayeslink.suggesting.one_file import id_among
 from bayeslink.suggesting.suggestion import suggest
+
+if TYPE_CHECKING:
+    from bayeslink.engines.spark.cluster import Cluster
 
 _ISO = "%Y-%m-%d"
 _DATES = 0.8  # share of a column that its formats read, from which it holds dates
@@ -69,9 +73,12 @@ class Stack:
 
 
 def stacked(
-    files: Mapping[str, Any], settings: ManySettings
+    files: Mapping[str, Any], settings: ManySettings, cluster: Cluster | None = None
 ) -> tuple[Stack, Records, ManySettings, list[str]]:
-    """The files, all records as those of one, what was settled, and what there is to say."""
+    """The files, all records as those of one, what was settled, and what there is to say.
+
+    A cluster reads what Spark has of them.
+    """
     said: list[str] = []
     names = tuple(files)
     clean = settings.clean(names)
@@ -85,8 +92,11 @@ def stacked(
             "quarantine is for one file or two. Correct the short and long rows, or read each file "
             "into a table of pandas, polars or Arrow beforehand."
         )
-    _refuse(files)
-    read = [read_file(source, name, settings, said) for name, source in files.items()]
+    _refuse(files, on_spark=cluster is not None)
+    read = [
+        _read_there(cluster, source, name, settings) or read_file(source, name, settings, said)
+        for name, source in files.items()
+    ]
     renamed, recodes = _renamed(names, read, settings, said)
     columns = _common(read, renamed, _dates_with_formats(settings))
     of = np.repeat(np.arange(len(names)), [len(records) for _, records in read])
@@ -94,7 +104,7 @@ def stacked(
         files=Files(names, of, clean),
         inputs=tuple(
             Input(
-                source=from_folder_on(settings.started_in, source),
+                source=placed(source, settings.started_in, records.kind),
                 options=settings.read[0],
                 needed=() if own_id is None else (own_id,),
                 id=own_id,
@@ -119,7 +129,7 @@ def stacked(
         ids=pa.concat_arrays(ids),
         columns=columns,
         missing={name: values.null_count for name, values in columns.items()},
-        kind=read[0][1].kind,
+        kind="spark" if any(map(_is_of_spark, read)) else read[0][1].kind,
         sha256=None,
         quarantined=sum(records.quarantined for _, records in read),
         id_type=None,
@@ -141,18 +151,21 @@ def name_of_records(columns: Mapping[str, Any]) -> str:
     return name
 
 
-def _refuse(files: Mapping[str, Any]) -> None:
-    """Refuse what cannot be read before any of it is: paths that are not there, one file twice."""
+def _refuse(files: Mapping[str, Any], *, on_spark: bool) -> None:
+    """Refuse what cannot be read before any of it is: paths that are not there, one file twice.
+
+    What Spark reads is for Spark to say.
+    """
     parts = [(name, part) for name, source in files.items() for part in each_part(source)]
     for name, source in parts:
-        if is_spark(source):
+        if is_spark(source) and source is not files[name]:
             raise SettingsError(
-                f"{name} is a table of Spark, and several files are linked on this machine. Give "
-                "paths, or tables of pandas, polars or Arrow."
+                f"{name} is a list with a table of Spark in it. Give one table, such as x.union(y)."
             )
         if isinstance(source, str) and source == "-":
             raise SettingsError(f"{name} is standard input, which cannot be read twice. Save it.")
-        require_there(source, name)
+        if not on_spark:
+            require_there(source, name)
     paths = [os.path.realpath(source) for _, source in parts if is_path(source)]
     if len({*paths}) < len(paths) or len({id(source) for _, source in parts}) < len(parts):
         raise SettingsError(
@@ -178,6 +191,37 @@ def read_file(
         return found, replace(records, ids=texts, id_type=kind)
     said.append(f"{name} has no id column: its rows are numbered. Name the column with --id (id=).")
     return None, records
+
+
+def _read_there(
+    cluster: Cluster | None, source: Any, name: str, settings: ManySettings
+) -> tuple[str, Records] | None:
+    """The same of a table that Spark has, of which it reads the columns that are compared."""
+    if cluster is None or not has_there(cluster, source):
+        return None
+    if not all(isinstance(field, Field) for field in settings.fields or ("any",)):
+        raise SettingsError(
+            f"{name} is read by Spark: say how to compare each column, such as bl.name('surname'). "
+            "bl.suggest(table.limit(10_000).toPandas()) proposes it."
+        )
+    used = [c for f in (*settings.fields, *block_fields(settings.block)) for c in f.columns[0]]
+    own = {first: column for column, first in (settings.columns or {}).get(name, {}).items()}
+    id = "id" if settings.id is FOUND else settings.id
+    records = read_there(
+        cluster,
+        source,
+        side=name,
+        id=id,
+        columns=[*own.values(), *(own.get(column, column) for column in used)],
+        options=settings.read[0],
+        may_lack=True,
+    )
+    assert records is not None
+    return id, records
+
+
+def _is_of_spark(read: tuple[str | None, Records]) -> bool:
+    return read[1].kind == "spark"
 
 
 def _names_records(records: Records, column: str) -> bool:
@@ -211,7 +255,8 @@ def _renamed(
                 f"{', '.join(records.columns)}."
             )
         found: dict[str, str] = {}
-        if k > 0 and (chosen or name not in asked):
+        whole = not any(map(_is_of_spark, (read[0], read[k])))  # all columns, not those compared
+        if k > 0 and whole and (chosen or name not in asked):
             proposed = _proposed(read[0], (own_id, records))
             if name not in asked:
                 found = _found(proposed, read[0], (own_id, records))
@@ -337,15 +382,26 @@ def _common(
             )
         by_file.append(own)
     _dates_alike(by_file, dates)
+    numbered = any(map(_is_of_spark, read))
     out: dict[str, pa.Array] = {}
     for name in dict.fromkeys(name for own in by_file for name in own):
-        out[name] = pa.concat_arrays(
-            [
-                own[name].cast(TEXT) if name in own else pa.nulls(len(records), TEXT)
-                for own, (_, records) in zip(by_file, read, strict=True)
-            ]
+        parts = [
+            own[name] if name in own else pa.nulls(len(records), TEXT)
+            for own, (_, records) in zip(by_file, read, strict=True)
+        ]
+        out[name] = (
+            _numbered(parts) if numbered else pa.concat_arrays([p.cast(TEXT) for p in parts])
         )
     return out
+
+
+def _numbered(parts: Sequence[pa.Array]) -> pa.DictionaryArray:
+    """Texts one below another as numbers of distinct ones, as those of Spark are."""
+    coded = [part.dictionary_encode() for part in parts]
+    texts = pa.dictionary(pa.int32(), TEXT)
+    return (
+        pa.chunked_array([part.cast(texts) for part in coded]).unify_dictionaries().combine_chunks()
+    )
 
 
 def _told(names: Sequence[str], renamed: Sequence[Mapping[str, str]]) -> dict[str, dict[str, str]]:

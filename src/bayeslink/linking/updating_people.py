@@ -53,7 +53,7 @@ def settings_of_update(
     if settings.engine == "spark":
         raise SettingsError(
             "an update is made on this machine, and Spark made the earlier run. Find the people of "
-            "all records anew: bayeslink dedupe ALL --engine local -o OUT."
+            f"all records anew: bayeslink {_command(settings)} --engine local -o OUT."
         )
     if settings.read[0].quarantine is not None:
         raise SettingsError(
@@ -68,6 +68,10 @@ def settings_of_update(
         return settings.changed(duplicates=twice, files=known or dict(files), **changes), files
     given = _file_of(run, settings, new, a)
     return replace(settings, a=paths_of(given)).changed(**changes), given
+
+
+def _command(settings: DedupeSettings) -> str:
+    return "link-many NAME=ALL …" if isinstance(settings, ManySettings) else "dedupe ALL"
 
 
 def entries_of(settings: DedupeSettings) -> Entries:

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bayeslink.data.locations import from_folder_on
 from bayeslink.data.records import Records, text_of
 from bayeslink.errors import BayeslinkError, InputError, NoColumnError
 from bayeslink.many_settings import ManySettings
@@ -16,7 +15,7 @@ from bayeslink.runs.cluster_tables import by_person
 from bayeslink.runs.dedupe_json import LISTS
 from bayeslink.runs.dedupe_opening import SavedDedupe
 from bayeslink.runs.dedupe_run import DedupeRun
-from bayeslink.runs.inputs import Input, columns_of
+from bayeslink.runs.inputs import Input, columns_of, placed
 from bayeslink.runs.people import rows_by_id
 
 NOT_THERE = (
@@ -113,9 +112,9 @@ def _read(run: SavedDedupe, wanted: Sequence[str]) -> Records:
     """These columns of the input of a run that was opened."""
     settings, told = run.settings, run.provenance()["inputs"]
     source = run.sources[0] if run.sources else settings.a
-    if source is None or len(told) != 1 or told[0]["kind"] == "spark":
+    if source is None or len(told) != 1:
         raise InputError(NOT_THERE)
-    source = from_folder_on(settings.started_in, source)
+    source = placed(source, settings.started_in, told[0]["kind"])
     given = Input(
         source=source,
         options=settings.read[0],
@@ -125,6 +124,6 @@ def _read(run: SavedDedupe, wanted: Sequence[str]) -> Records:
         side="A",
         label=told[0]["label"],
         kind=told[0]["kind"],
-        sha256=told[0]["sha256"],
+        sha256=None if told[0]["kind"] == "spark" else told[0]["sha256"],  # of its own kind
     )
     return given.records(wanted)

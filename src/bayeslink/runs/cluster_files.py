@@ -63,7 +63,8 @@ def as_frame(source: Any) -> Any:
 def with_table(source: Any, role: str) -> pa.Table:
     """Clusters as a table: of a run, a directory, a file, a frame, or what Splink gives."""
     if hasattr(source, "clusters"):
-        source = source.clusters
+        there = getattr(source, "kind", None) == "spark"  # the frame would be there, too
+        source = source.as_table("clusters") if there else source.clusters
     source = as_frame(source)
     if isinstance(source, str | os.PathLike):
         inside = Path(source) / "clusters.parquet"

@@ -88,22 +88,30 @@ class SavedDedupe(DedupeRun):
 
     def people(self, keep: Keep | None = None) -> Any:
         if keep is None:
-            return in_kind(self._parquet("people"), self.kind)
+            return in_kind(self._of_all_columns("people"), self.kind)
         return in_kind(people_again(self, keep, self._saved_records), self.kind)
 
     def with_entities(self, file: str | None = None) -> Any:
-        return in_kind(self._parquet(table_of_entities(self._files, file)), self.kind)
+        return in_kind(self._of_all_columns(table_of_entities(self._files, file)), self.kind)
+
+    def _of_all_columns(self, name: str) -> pa.Table:
+        if self.kind == "spark" and f"{name}.parquet" not in self._summary["files"]:
+            raise InputError(
+                f"{name} is not in {self._folder}, as Spark has the records. Join run.clusters "
+                "with them by id, or read with_entities from where it was written (--people-to)."
+            )
+        return self._parquet(name)
 
     def _saved_records(self, name: str) -> pa.Table:
         """A file with entity_id, which holds all of its columns, as it was saved with the run."""
-        if f"{name}.parquet" not in self._summary["files"]:
+        if f"{name}.parquet" not in self._summary["files"] and self.kind != "spark":
             toml = self._folder / self._kind_of_settings.TOML
             raise InputError(
                 "people are made anew from the records that are saved with a run, and this one was "
                 "saved without them (--no-people). Find the people again, with keep in "
                 f"{toml}: bayeslink {self._command} --config {toml} -o NEW."
             )
-        return self._parquet(name)
+        return self._of_all_columns(name)
 
     def as_table(self, name: str) -> pa.Table:
         return with_text((self._read if name in TABLES else self._parquet)(name))

@@ -24,7 +24,7 @@ from bayeslink.runs.cluster_tables import table_of, with_own_ids
 from bayeslink.runs.dedupe_json import LISTS, UPDATE
 from bayeslink.runs.entity_ids import Changed, in_words
 from bayeslink.runs.link_toml import dump
-from bayeslink.runs.people import people_table, with_entities_table
+from bayeslink.runs.people import people_table, with_entities
 from bayeslink.sampling.clusters import ClusterPosterior
 from bayeslink.sampling.entities import Entities
 
@@ -138,10 +138,15 @@ class DedupeRun(AnyRun, Shown):
 
     def with_entities(self, file: str | None = None) -> Any:
         """The file as it came, with a column entity_id; of several, the one that is named."""
-        return in_kind(with_entities_table(self, file), self.pairs.kind)
+        return with_entities(self, file)
 
     def save(
-        self, directory: Any, *, force: bool = False, shared: bool = False, people: bool = True
+        self,
+        directory: Any,
+        *,
+        force: bool = False,
+        shared: bool = False,
+        people: bool | str = True,
     ) -> None:
         """Write the directory that `bayeslink dedupe -o` writes.
 
@@ -152,7 +157,8 @@ class DedupeRun(AnyRun, Shown):
         shared
             Let the group read it; else its owner alone may.
         people
-            Write people and with_entities, too: these hold all columns of the file.
+            Write people and with_entities, too: these hold all columns of the file. Where Spark has
+            the records, the place where its executors write with_entities, such as "s3://…".
         """
         from bayeslink.runs.dedupe_saving import save_dedupe
 

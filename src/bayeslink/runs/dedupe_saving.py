@@ -11,14 +11,19 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from bayeslink.data.spreadsheets import safe_for_spreadsheets
-from bayeslink.errors import ChangedInputError, InputError
+from bayeslink.errors import ChangedInputError, InputError, SettingsError
 from bayeslink.judging.judgements import kept_in
 from bayeslink.judging.labels import known_pairs
 from bayeslink.private import opened
 from bayeslink.runs import link_toml
 from bayeslink.runs.cluster_tables import by_person, check, draw_table, pair_table, with_own_ids
 from bayeslink.runs.dedupe_json import write_summary
-from bayeslink.runs.people import given_files, people_table, write_with_entities
+from bayeslink.runs.people import (
+    given_files,
+    people_table,
+    write_people_there,
+    write_with_entities,
+)
 from bayeslink.runs.reading import digests_of
 from bayeslink.runs.row_files import RowWriter
 from bayeslink.runs.run_directory import claim, replacing
@@ -36,7 +41,7 @@ def save_dedupe(
     *,
     force: bool = False,
     shared: bool = False,
-    people: bool = True,
+    people: bool | str = True,
 ) -> None:
     """Write the tables, the file with a column entity_id and that of people, run.json, its TOML.
 
@@ -50,7 +55,7 @@ def save_dedupe(
     ):
         summary = run.provenance()
         _write_tables(run, folder)
-        remarks = _write_people(run, folder) if people else []
+        remarks = _write_people(run, folder, people) if people else []
         (folder / run.settings.TOML).write_text(link_toml.dump(run.settings, held.target), "utf-8")
         told = {"warnings": [*run.warnings, *remarks], "files": digests_of(folder)}
         write_summary(folder, {**summary, **told})
@@ -96,11 +101,15 @@ def _write_csv(table: pa.Table, path: Path) -> None:
         pyarrow.csv.write_csv(safe_for_spreadsheets(table), file)
 
 
-def _write_people(run: DedupeRun, folder: Path) -> list[str]:
+def _write_people(run: DedupeRun, folder: Path, where: bool | str) -> list[str]:
     """with_entities and people; where the file is gone, say so and leave them out.
 
-    A file that is there and not what it was is an error.
+    A file that is there and not what it was is an error. What Spark has, its executors write.
     """
+    if run.pairs.remote and (run.sources or run.stack):
+        return write_people_there(run, where)
+    if isinstance(where, str):
+        raise SettingsError("people names a place only where Spark has the records.")
     if run.sources is None and run.stack is None:
         return ["with_entities and people were not written: the pairs came without their records."]
     names = [_PEOPLE]

@@ -128,7 +128,7 @@ def inputs_of(run: Run | DedupeRun, sides: Sequence[int] = (0, 1)) -> list[Input
         source = run.sources[side]
         columns = columns_of(settings.fields, side)
         needed = dict.fromkeys([ids[side], *columns, *(names[side] for names in blocks)])
-        source = from_folder_on(settings.started_in, source)
+        source = placed(source, settings.started_in, described[side]["kind"])
         if run.directory is not None:
             _require_there(source, side)
         n, given = (run.pairs.n_a, run.pairs.n_b)[side], described[side]
@@ -146,6 +146,11 @@ def inputs_of(run: Run | DedupeRun, sides: Sequence[int] = (0, 1)) -> list[Input
             )
         )
     return found
+
+
+def placed(source: Any, folder: str, kind: str) -> Any:
+    """An input whose paths lead from a folder; what Spark reads has names of its own."""
+    return source if kind == "spark" else from_folder_on(folder, source)
 
 
 def columns_of(fields: Sequence[Field], side: int) -> list[str]:

@@ -115,6 +115,7 @@ _TO_KNOW = (
     Kind("no record looks like another"),
     Kind("too many distinct values to compare them all"),
     Kind("look swapped in"),
+    Kind("not among the results, as Spark has the records"),
 )  # fmt: skip
 _RANKED = (*_GRAVE, *_TO_DO, *_TO_KNOW)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +13,14 @@ import pyarrow.compute as pc
 from bayeslink.data.cell_texts import TEXT
 from bayeslink.dedupe_settings import REPRESENTATIVE, checked_keep, keep_rules
 from bayeslink.errors import InputError, SettingsError
+from bayeslink.pairs.pair_tables import in_kind
 from bayeslink.pairs.source import Ints
 from bayeslink.runs.cluster_tables import with_own_ids
 from bayeslink.runs.dedupe_json import LISTS
 from bayeslink.runs.inputs import Input, inputs_of
 from bayeslink.runs.kept_values import Keep, People, check_keep
 from bayeslink.runs.row_files import RowWriter
+from bayeslink.runs.spark_tables import frame_of, with_column, write_frames
 
 if TYPE_CHECKING:
     from bayeslink.runs.dedupe_run import DedupeRun
@@ -52,13 +54,36 @@ def given_files(run: DedupeRun) -> list[tuple[str, Input, Ints]]:
     ]
 
 
-def with_entities_table(run: DedupeRun, file: str | None = None) -> pa.Table:
-    """All records of a file as they came, each with the id of its person."""
+def with_entities(run: DedupeRun, file: str | None = None) -> Any:
+    """All records of a file as they came, each with the id of its person, in the caller's kind."""
     wanted = table_of_entities(run.stack.names if run.stack else (), file)
     for name, given, own in given_files(run):
-        if name == wanted:
-            return _with_entity(given.whole(), _entities(run).take(pa.array(own)))
+        if name != wanted:
+            continue
+        entities = _entities(run).take(pa.array(own))
+        if given.kind == "spark":
+            frame = frame_of(given)
+            (column,) = _named_apart([ENTITY], frame.columns)
+            return with_column(given, frame, column, entities)
+        return in_kind(_with_entity(given.whole(), entities), run.pairs.kind)
     raise AssertionError(wanted)
+
+
+def write_people_there(run: DedupeRun, where: bool | str) -> list[str]:
+    """with_entities, by Spark's executors, to the place that `where` is; what is not written."""
+    if not isinstance(where, str):
+        return [
+            "with_entities and people are not among the results, as Spark has the records: say "
+            "where its executors are to write with_entities (--people-to, "
+            'save(people="s3://…")), or take run.with_entities().'
+        ]
+    names = run.stack.names if run.stack else (None,)
+    files = {table_of_entities(run.stack.names if run.stack else (), n): n for n in names}
+    write_frames({name: with_entities(run, n) for name, n in files.items()}, where)
+    return [
+        "people is not among the results, as Spark has the records: group with_entities by "
+        "entity_id there."
+    ]
 
 
 def write_with_entities(run: DedupeRun, given: Input, own: Ints, target: RowWriter) -> None:
@@ -70,6 +95,11 @@ def write_with_entities(run: DedupeRun, given: Input, own: Ints, target: RowWrit
 
 def people_table(run: DedupeRun, keep: Keep | None = None) -> pa.Table:
     """One row a person, in the order of entity_id."""
+    if run.pairs.remote:
+        raise InputError(
+            "people() makes a row a person on this machine, and Spark has the records. Take "
+            "run.with_entities(), a DataFrame, and group it by entity_id."
+        )
     keep = run.settings.keep if keep is None else checked_keep(keep)
     rows = Rows(_entities(run), run.decision.cluster, run.settings.read[0].missing)
     if run.stack is not None:

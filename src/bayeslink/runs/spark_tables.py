@@ -1,7 +1,8 @@
-"""The linked file where the inputs are tables of Spark: joined, and written, by its executors."""
+"""What holds all columns, where the inputs are tables of Spark: joined, and written, there."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from bayeslink.engines.spark.choosing import active_session
 from bayeslink.engines.spark.frames import spark_frame
 from bayeslink.errors import InputError, OutputError, SettingsError
 from bayeslink.pairs.pair_tables import with_own_ids
+from bayeslink.runs.inputs import Input
 from bayeslink.runs.joined import HOW, LinkedRows, joined_names
 
 if TYPE_CHECKING:
@@ -57,6 +59,29 @@ def write_linked(run: Run, rows: LinkedRows, where: bool | str) -> list[str]:
         "unlinked_a": unlinked_frame(run, 0, rows),
         "unlinked_b": unlinked_frame(run, 1, rows),
     }
+    write_frames(frames, where)
+    return []
+
+
+def frame_of(given: Input) -> Any:
+    """The records of an input as a table of Spark."""
+    frame = spark_frame(active_session(), given.source)
+    if frame is None:
+        raise _not_there(given.side)
+    return frame
+
+
+def with_column(given: Input, frame: Any, name: str, values: pa.Array) -> Any:
+    """The records of an input with a further column, found by their ids."""
+    plain = frame.toDF(*(f"c{k}" for k in range(len(frame.columns))))
+    id = plain[f"c{list(frame.columns).index(given.id)}"].cast("string")
+    told = active_session().createDataFrame(pa.table([given.ids, values], ["l", "v"]))
+    found = plain.join(told, id == told["l"]).select(*plain.columns, "v")
+    return found.toDF(*frame.columns, name)
+
+
+def write_frames(frames: Mapping[str, Any], where: str) -> None:
+    """Tables by name, as folders of Parquet files in a place."""
     for name, frame in frames.items():
         place = f"{where.rstrip('/')}/{name}"
         try:
@@ -66,16 +91,19 @@ def write_linked(run: Run, rows: LinkedRows, where: bool | str) -> list[str]:
                 f"Spark cannot write {place} ({type(error).__name__}). Name a place that is empty "
                 "and that all executors can write to."
             ) from None
-    return []
+
+
+def _not_there(side: str) -> InputError:
+    return InputError(
+        f"input {side} of this run is no table of Spark that is here. Give it: "
+        f"open_run(…, {side.lower()}=…)."
+    )
 
 
 def _source(run: Run, side: int) -> Any:
     frame = None if run.sources is None else spark_frame(active_session(), run.sources[side])
     if frame is None:
-        raise InputError(
-            f"input {'AB'[side]} of this run is no table of Spark that is here. Give it: "
-            f"open_run(…, {'ab'[side]}=…)."
-        )
+        raise _not_there("AB"[side])
     return frame
 
 

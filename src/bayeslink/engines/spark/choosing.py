@@ -26,7 +26,7 @@ def is_spark(thing: Any) -> bool:
 
 
 def cluster_for(
-    engine: Any, sources: tuple[Any, Any], progress: Callable[[str], None], threads: int | None
+    engine: Any, sources: Sequence[Any], progress: Callable[[str], None], threads: int | None
 ) -> Cluster | None:
     """The cluster that does the work; None: this machine does."""
     session = engine
@@ -95,6 +95,13 @@ def active_session() -> Any:
             "from spark = SparkSession.builder.getOrCreate()."
         )
     return session
+
+
+def has_there(cluster: Cluster, source: Any) -> bool:
+    """Whether a source is a table that Spark has."""
+    from bayeslink.engines.spark.frames import spark_frame
+
+    return spark_frame(cluster.session, source) is not None
 
 
 def read_there(cluster: Cluster, source: Any, *, side: str, **how: Any) -> Records | None:

@@ -60,16 +60,18 @@ def read_frame(
     columns: Sequence[str],
     options: ReadOptions,
     side: str,
+    may_lack: bool = False,
 ) -> Records:
-    """The id and the columns asked for, numbered on the cluster."""
+    """The id and the columns asked for, numbered on the cluster; it `may_lack` some of these."""
     where = f"input {side}, {label}"
     if id is None:
         raise InputError(
             f"{where}: rows of Spark have no order by which they could be numbered. Name a column "
             "with an id for each (id=, --id)."
         )
-    wanted = [*dict.fromkeys([id, *columns])]
     names = list(frame.columns)
+    columns = [name for name in columns if name in names or not may_lack]
+    wanted = [*dict.fromkeys([id, *columns])]
     require_columns(names, wanted, where)
     places = [names.index(name) for name in wanted]
     _refuse_types([frame.schema.fields[place] for place in places], where)
