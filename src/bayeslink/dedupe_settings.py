@@ -122,7 +122,7 @@ def _checked_sizes(given: Any) -> Any:
 
 
 def _checked_earlier(given: Any) -> Any:
-    if given is None or isinstance(given, str | os.PathLike) or hasattr(given, "clusters"):
+    if given is None or isinstance(given, str | os.PathLike) or hasattr(type(given), "clusters"):
         return given
     raise SettingsError(
         f"earlier must be a run of `dedupe` or `link_many`, or its directory, got "

@@ -70,6 +70,10 @@ def assert_same(run, other):
     assert run.warnings == other.warnings
 
 
+def no_session():
+    raise AssertionError("asked for a session of Spark")
+
+
 def rows_of(table):
     """Rows of a table of Spark or Arrow, in no order."""
     table = table if isinstance(table, pa.Table) else table.toArrow()
@@ -104,7 +108,7 @@ def test_files_that_this_machine_reads_are_compared_there(spark, files, here, tm
     assert rows_of(run.with_entities("tax")) == rows_of(here.with_entities("tax"))
 
 
-def test_one_file_and_what_its_directory_has(spark, made, one, alone, tmp_path):
+def test_one_file_and_what_its_directory_has(spark, monkeypatch, made, one, alone, tmp_path):
     place, out = folder_of(one, tmp_path / "one"), tmp_path / "out"
     run = bl.dedupe(place, FIELDS, engine="spark", **HOW)
     assert_same(run, alone)
@@ -119,6 +123,8 @@ def test_one_file_and_what_its_directory_has(spark, made, one, alone, tmp_path):
     assert "say where its executors" in opened.warnings[-1]
     with pytest.raises(InputError, match=r"Join run\.clusters with them by id"):
         opened.with_entities()
+    monkeypatch.setattr(type(spark), "active", no_session)  # it takes none to look at a run
+    assert bl.evaluate(opened, made.truth) == alone.evaluate(made.truth)
     page = opened.report().read_text("utf-8")  # with values: the folder can be read here, too
     assert any(street.as_py() in page for street in one["postcode"])
 

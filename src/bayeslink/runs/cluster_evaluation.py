@@ -177,7 +177,7 @@ def holds_clusters(source: Any) -> bool:
         if (Path(source) / "clusters.parquet").is_file():
             return True
         return Path(source).is_file() and says_who(file_table(Path(source)))
-    return hasattr(source, "clusters") or says_who(source)
+    return hasattr(type(source), "clusters") or says_who(source)
 
 
 def entities_of(source: Any, role: str, by_file: bool = True) -> pa.Table:

@@ -62,9 +62,10 @@ def as_frame(source: Any) -> Any:
 
 def with_table(source: Any, role: str) -> pa.Table:
     """Clusters as a table: of a run, a directory, a file, a frame, or what Splink gives."""
-    if hasattr(source, "clusters"):
-        there = getattr(source, "kind", None) == "spark"  # the frame would be there, too
-        source = source.as_table("clusters") if there else source.clusters
+    if getattr(source, "kind", None) == "spark":  # as a frame it would be there, too
+        source = source.as_table("clusters")
+    elif hasattr(source, "clusters"):
+        source = source.clusters
     source = as_frame(source)
     if isinstance(source, str | os.PathLike):
         inside = Path(source) / "clusters.parquet"
