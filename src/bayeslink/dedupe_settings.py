@@ -32,8 +32,8 @@ _HELP = {
     "id": "Id column.",
     "block": "Compare only pairs that agree on this column.",
     "encoding": "Such as cp1252. [utf-8]",
-    "engine": "Who does the work: this machine, or Spark; then a file may be a table of its catalogue "
-    "or a Parquet folder. [local]",
+    "engine": "Who does the work: this machine, or Spark; then a file may be a table of its "
+    "catalogue or a Parquet folder. [local]",
     "quarantine": "Set short and long rows aside in this file.",
     "restricted": "Only pairs above the sampler's limit may be one person; for comparison.",
 }
