@@ -84,12 +84,12 @@ class PeopleMaterial:
         cluster = int(number) - 1
         if not 0 <= cluster < len(self.members):
             return []
-        return [cluster, *self.to_draw.frame.near.get(cluster, ())]
+        return [cluster, *self.to_draw.frame.beside(cluster)]
 
     def key_of_drawn(self, cluster: int) -> str:
         """The key of the case that a cluster drawn at random is judged in."""
         own = self.key_of(self.members[cluster][0])
-        shown = {cluster, *self.to_draw.frame.near.get(cluster, ())}
+        shown = {cluster, *self.to_draw.frame.beside(cluster)}
         return own if {*self.clusters_of(own)} == shown else f"{_DRAWN}{cluster + 1}"
 
     def records_of(self, key: str) -> list[int]:

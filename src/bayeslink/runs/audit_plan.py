@@ -16,8 +16,9 @@ from bayeslink.runs.audit import Estimate, JudgedStratum, quality_of
 from bayeslink.runs.audit_sample import BEST, Part, drawable, numbers, parts_of
 from bayeslink.runs.audits import evaluate_sample, opened
 from bayeslink.runs.dedupe_run import DedupeRun
-from bayeslink.runs.people_audit import Counted, JudgedClusters, bare_strata, people_quality
-from bayeslink.runs.people_sample import ALONE, PeopleToDraw
+from bayeslink.runs.people_audit import Counted, people_quality
+from bayeslink.runs.people_errors import JudgedClusters, bare_strata
+from bayeslink.runs.people_sample import PeopleToDraw
 from bayeslink.runs.people_sample import numbers as numbers_of_clusters
 from bayeslink.runs.run import Run
 
@@ -259,9 +260,9 @@ class _People:
 
     def __init__(self, run: DedupeRun) -> None:
         self._frame = PeopleToDraw.of(run).frame
-        self._found = Counted.of(self._frame)
+        self._found = Counted.of(self._frame, run.entities.interval())
         self.strata = list(self._frame.strata())
-        self.drawable = sum(s.size for s in self.strata if s.name != ALONE)
+        self.drawable = sum(s.size for s in self.strata if self._frame.drawn_from(s))
         found = _judged(run)
         self.judged = found.judged if found else 0
         self._known = found.strata if found else bare_strata(self._frame)

@@ -6,7 +6,6 @@ What is drawn is in `runs.audit_sample` and `runs.people_sample`, what follows i
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +89,7 @@ def evaluate_sample(
         )
     verdicts = read_labels(folder if labels is None else labels)
     if isinstance(run, DedupeRun):
-        found = estimate_people(PeopleToDraw.of(run), sample, verdicts)
-        return replace(found, run_interval=run.entities.interval())
+        return estimate_people(PeopleToDraw.of(run), sample, verdicts, run.entities.interval())
     return evaluate_links(run, sample, verdicts)
 
 

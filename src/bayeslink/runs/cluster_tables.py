@@ -13,6 +13,7 @@ from bayeslink.errors import InputError
 from bayeslink.judging.judgements import LINK, NONLINK
 from bayeslink.linkage.clustering import CLUSTER, REVIEW, SINGLE
 from bayeslink.runs.entity_ids import WHAT
+from bayeslink.runs.people_reach import nearest_others
 from bayeslink.runs.schema import NotAsWrittenError
 from bayeslink.runs.tables import Column, check_column, parameter_table, schema_of
 from bayeslink.sampling.clusters import ClusterPosterior
@@ -54,9 +55,16 @@ LABELS = [
     Column("id_b", pa.string()),
     Column("verdict", pa.string(), words=frozenset({LINK, NONLINK})),
 ]
+_REACH = [
+    Column("id_a", pa.string()),
+    Column("id_b", pa.string()),
+    Column("match_weight", pa.float64()),
+    Column("times", pa.int64(), 1, 2),
+]
 TABLES = {
     "clusters": CLUSTERS,
     "pairs": PAIRS,
+    "reach": _REACH,
     "draws": _DRAWN,
     "changes": CHANGES,
     "labels": LABELS,
@@ -87,13 +95,14 @@ def pair_table(posterior: ClusterPosterior) -> pa.Table:
     return table.take(pc.sort_indices(table, keys))
 
 
-def table_of(run: DedupeRun, name: str) -> pa.Table:
-    """A table that is saved, with ids as text."""
-    made: dict[str, Callable[[], pa.Table]] = {
+def table_of(run: DedupeRun, name: str) -> Any:
+    """A table that is saved, with ids as text; None for a reach that there is not."""
+    made: dict[str, Callable[[], pa.Table | None]] = {
         "clusters": lambda: by_person(run.table),
         "pairs": lambda: with_text(pair_table(run.posterior)),
         "draws": lambda: draw_table(run.posterior),
         "parameters": lambda: parameter_table(run),
+        "reach": lambda: nearest_others(run),
         "changes": lambda: _changes(run),
     }
     return made[name]()

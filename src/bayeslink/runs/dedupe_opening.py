@@ -113,12 +113,14 @@ class SavedDedupe(DedupeRun):
             )
         return self._of_all_columns(name)
 
-    def as_table(self, name: str) -> pa.Table:
+    def as_table(self, name: str) -> Any:
+        if name == "reach" and "reach.parquet" not in self._summary["files"]:
+            return None
         return with_text((self._read if name in TABLES else self._parquet)(name))
 
     @property
     def fingerprint(self) -> str:
-        return fingerprint(self._summary["files"], ("pairs", "clusters"))
+        return fingerprint(self._summary["files"], ("pairs", "clusters", "reach"))
 
     @property
     def toml(self) -> str:

@@ -180,8 +180,8 @@ class DedupeRun(AnyRun, Shown):
         written: Path = page.report(self, path, truth=truth, values=values)
         return written
 
-    def as_table(self, name: str) -> pa.Table:
-        """A table of the run's directory by its name, with ids as text."""
+    def as_table(self, name: str) -> Any:
+        """A table of the run's directory by its name, with ids as text; None if it has none."""
         return table_of(self, name)
 
     @property

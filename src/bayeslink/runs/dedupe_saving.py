@@ -24,6 +24,7 @@ from bayeslink.runs.people import (
     write_people_there,
     write_with_entities,
 )
+from bayeslink.runs.people_reach import nearest_others
 from bayeslink.runs.reading import digests_of
 from bayeslink.runs.row_files import RowWriter
 from bayeslink.runs.run_directory import claim, replacing
@@ -78,6 +79,8 @@ def _write_tables(run: DedupeRun, folder: Path) -> None:
         "pairs": pair_table(run.posterior),
         "draws": draw_table(run.posterior),
     }
+    if (reach := nearest_others(run)) is not None:
+        tables["reach"] = with_own_ids(reach, run.pairs)
     known, _ = known_pairs(None, run.settings.known_links, run.settings.known_nonlinks)
     if known is not None:
         tables["labels"] = known

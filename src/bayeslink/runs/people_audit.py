@@ -1,28 +1,23 @@
 """How good the clusters of a run are, and how many people there are, from clusters people judged.
 
-The sample is drawn by `runs.people_sample`. Of a cluster c that was judged, with the records shown
-beside it, follow two kinds of errors. Let c hold records of k people, and n_i of the N_i records of
-person i:
+The sample is drawn by `runs.people_sample`; what a verdict says of a cluster is in
+`runs.people_errors`.
 
-- *false joins*: k − 1 people too few; the pairs of two people in c;
-- *records missed*: the sum of 1 − n_i / N_i people too many; half of the pairs that each record of
-  c has with records of its person elsewhere. The other part is counted with the other clusters.
-
-So people = clusters + Σ (k − 1) − Σ (1 − n_i / N_i), exactly, however a person is scattered, if all
-of it is shown; each sum is over clusters, and a stratified random sample of clusters estimates it.
-
-Estimates are the plain stratified ones, without bias. For their intervals the share of clusters
-with an error of a kind has a beta prior in each stratum, as the shares of `runs.audit` have; the
-errors of clusters not judged are drawn from those found, with Dirichlet weights (the Bayesian
-bootstrap; Rubin 1981), and from that of the prior: one record too many, or one that is missed. The
-ends of an interval have a prior each, as those of the number of links of two files; for people,
-with up to `HELP` verdicts of help by the model. The lower ends of recall and of people allow for up
-to `NEAR` more, never shown, for each that may be missed where clusters are shown.
+Estimates are the plain stratified ones; but false pairs are taken to go with the pairs within
+clusters, which are known: where those not judged are larger, they have more (a ratio estimate). For
+the intervals the share of clusters with an error of a kind has a beta prior in each stratum, as the
+shares of `runs.audit` have; the errors of clusters not judged are drawn from those found, with
+Dirichlet weights (the Bayesian bootstrap; Rubin 1981), and from that of the prior: one record too
+many, or one that is missed. The ends of an interval have a prior each, as those of the number of
+links of two files; for people, with up to `HELP` verdicts of help by the model. The lower ends of
+recall and of people allow for up to `NEAR` more, never shown, for each that may be missed where
+clusters are shown. Where the run did not keep the nearest others of its clusters
+(`runs.people_reach`), verdicts cannot speak for them: these ends then allow for all joins that its
+own interval of people allows for.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -42,28 +37,12 @@ from bayeslink.runs.audit import (
     ratios,
     with_help,
 )
-from bayeslink.runs.people_sample import ALONE, FLOOR, SHOWN, PeopleFrame, PeopleToDraw
+from bayeslink.runs.people_errors import NOTHING, Errors, JudgedClusters, judged_strata
+from bayeslink.runs.people_reach import FLOOR
+from bayeslink.runs.people_sample import ALONE, SHOWN, PeopleFrame, PeopleToDraw
 
-# What an error is counted in: people, pairs, shares of records (for B-cubed), and clusters.
-_PEOPLE, _PAIRS, _RECORDS, _CLUSTERS = range(4)
+_PEOPLE, _PAIRS, _RECORDS, _CLUSTERS = range(4)  # what an error is counted in
 FEW, _, MANY = ENDS  # priors of the share of clusters with an error
-Errors = tuple[float, float, float, float]
-NOTHING: Errors = (0.0, 0.0, 0.0, 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedClusters:
-    """A stratum of clusters, and what was judged of those drawn from it."""
-
-    stratum: Stratum
-    drawn: int
-    judged: int
-    unsure: int  # somebody was unsure, or reviewers disagree
-    wrong: int  # of those judged: has an error of any kind
-    false: tuple[Errors, ...]  # of those with a false join
-    missed: tuple[Errors, ...]  # of those that lack records
-    model: tuple[float, float]  # clusters with a false join, and that lack records, by the model
-    usual: tuple[Errors, Errors]  # a record too many, or one that is missed
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +79,23 @@ class PeopleQuality:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What a run has: its records, its clusters, and the pairs of records within them."""
+    """What a run has: its records, its clusters, and the pairs of records within them.
+
+    `unlisted` are the joins it allows for by its own interval of people; 0 if the sample shows what
+    no list has, as then the verdicts tell.
+    """
 
     records: int
     clusters: int
     pairs: int
+    unlisted: int = 0
 
     @classmethod
-    def of(cls, frame: PeopleFrame) -> Counted:
+    def of(cls, frame: PeopleFrame, own: tuple[int, int] | None = None) -> Counted:
         size = frame.structure.size
-        return cls(int(size.sum()), len(size), int((size * (size - 1) // 2).sum()))
+        pairs = int((size * (size - 1) // 2).sum())
+        least = len(size) if own is None or frame.reach is not None else own[0]
+        return cls(int(size.sum()), len(size), pairs, max(0, len(size) - least))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +112,7 @@ class PeopleEvaluation:
     strata: tuple[JudgedClusters, ...]
     found: Counted
     beyond_shown: float  # pairs of one person that the model expects where none is shown
+    reached: bool  # the nearest clusters that no list has were shown, too
     run_interval: tuple[int, int] | None = None  # of people, without the sample
 
     @property
@@ -166,22 +153,30 @@ class PeopleEvaluation:
     def _reach(self) -> str:
         own = self.run_interval
         without_sample = f", and takes them for {own[0]:,} to {own[1]:,} people" if own else ""
-        alone = next((s.stratum.size for s in self.strata if s.stratum.name == ALONE), 0)
-        without = f" {alone:,} single records are shown with nothing: none was drawn." * bool(alone)
+        nearest = " and its nearest others that no list has" * self.reached
         return (
             f"The run has {self.found.clusters:,} clusters{without_sample}. Precision, recall and "
-            "F1 are of pairs of records. Recall is of the pairs that can be shown: with a cluster "
-            f"all that may be one with it, by a probability above {FLOOR:.2g}, up to {SHOWN} "
-            f"records in all. The model expects {self.beyond_shown:,.1f} pairs of one person "
-            f"besides.{without}"
+            "F1 are of pairs of records. With a cluster is shown all that may be one with it, by a "
+            f"probability above {FLOOR:.2g}, up to {SHOWN} records in all,{nearest}. The model "
+            f"expects {self.beyond_shown:,.1f} pairs of one person besides."
         )
 
     def _assumption(self) -> str:
         most = self.quality.beyond.upper
-        return (
+        told = (
             "Recall and people rest on an assumption: for each join that may be missing where "
             f"clusters are shown there is up to {NEAR} that is never shown. Their lower ends allow "
             f"for that (people for {most:,.0f} of them), their upper ends for none."
+        )
+        if self.reached:
+            return told
+        alone = next((s.stratum.size for s in self.strata if s.stratum.name == ALONE), 0)
+        return (
+            f"{told} This run did not keep what is nearest where no list has anything: it was "
+            "saved by an earlier version, its records are too many, or only some pairs were "
+            f"compared. {alone:,} single records are shown with nothing, and none of them was "
+            f"drawn. So these lower ends also allow for all {self.found.unlisted:,} joins that "
+            "the run's own interval of people allows for."
         )
 
 
@@ -195,9 +190,15 @@ def _stratum_line(s: JudgedClusters) -> str:
 
 
 def estimate_people(
-    made: PeopleToDraw, sample: Sample, labels: Mapping[Pair, str]
+    made: PeopleToDraw,
+    sample: Sample,
+    labels: Mapping[Pair, str],
+    own: tuple[int, int] | None = None,
 ) -> PeopleEvaluation:
     """What the verdicts on a stratified random sample of clusters say.
+
+    `own` is the run's interval of people.
+
 
     Of a sample that is not judged to the end, a stratum counts up to the first cluster in its
     random order that is not judged.
@@ -207,7 +208,7 @@ def estimate_people(
     for pair, verdict in said.items():
         if verdict not in (LINK, NONLINK):
             as_links[pair], as_nonlinks[pair] = LINK, NONLINK
-    found = Counted.of(made.frame)
+    found = Counted.of(made.frame, own)
     strata = judged_strata(made, sample, said)
     if not any(s.judged for s in strata):
         raise InputError(
@@ -222,87 +223,8 @@ def estimate_people(
             for labels in (as_links, as_nonlinks)
         )
         extremes = one, other
-    return PeopleEvaluation(quality, *extremes, tuple(strata), found, made.frame.beyond)
-
-
-def judged_strata(
-    made: PeopleToDraw, sample: Sample, labels: Mapping[Pair, str]
-) -> list[JudgedClusters]:
-    """The strata with the errors that the verdicts tell of; ids of a label in order."""
-    drawn, ended = made.drawn(sample), set[int]()
-    judged, unsure, wrong = (Counter[int]() for _ in range(3))
-    false: dict[int, list[Errors]] = {}
-    missed: dict[int, list[Errors]] = {}
-    for cluster, k in drawn:
-        pairs = [(made.ids[r], made.ids[x]) for r, x in made.pairs(cluster)]
-        said = [labels.get((min(pair), max(pair))) for pair in pairs]
-        if None in said:
-            ended.add(k)
-        elif k not in ended and not {*said} <= {LINK, NONLINK}:
-            unsure[k] += 1
-        elif k not in ended:
-            judged[k] += 1
-            one, other = errors_of(made, cluster, said)
-            wrong[k] += one != NOTHING or other != NOTHING
-            if one != NOTHING:
-                false.setdefault(k, []).append(one)
-            if other != NOTHING:
-                missed.setdefault(k, []).append(other)
-    n_drawn = Counter(k for _, k in drawn)
-    return [
-        replace(
-            bare,
-            drawn=n_drawn[k],
-            judged=judged[k],
-            unsure=unsure[k],
-            wrong=wrong[k],
-            false=tuple(false.get(k, ())),
-            missed=tuple(missed.get(k, ())),
-        )
-        for k, bare in enumerate(bare_strata(made.frame))
-    ]
-
-
-def bare_strata(frame: PeopleFrame) -> list[JudgedClusters]:
-    """The strata before anything is drawn."""
-    return [
-        JudgedClusters(stratum, 0, 0, 0, 0, (), (), *_by_the_model(frame, rows))
-        for stratum, rows in zip(frame.strata(), frame.rows(), strict=True)
-    ]
-
-
-def _by_the_model(
-    frame: PeopleFrame, rows: Any
-) -> tuple[tuple[float, float], tuple[Errors, Errors]]:
-    """Clusters with errors of each kind that the model expects, and what such an error is."""
-    z = float(frame.structure.size[rows].mean()) if len(rows) else 1.0
-    expected = float(frame.false[rows].sum()), float(frame.missed[rows].sum())
-    return expected, ((1.0, z - 1, 2 * (z - 1) / z, 1.0), (0.5, z / 2, z / (z + 1), 1.0))
-
-
-def errors_of(
-    made: PeopleToDraw, cluster: int, said: Sequence[str | None]
-) -> tuple[Errors, Errors]:
-    """What is false in a cluster, and what it lacks, from the verdicts on its pairs."""
-    frame = made.frame
-    own, shown = frame.members[cluster], frame.shown(cluster)
-    person = {r: r for r in shown}
-    for (r, x), verdict in zip(made.pairs(cluster), said, strict=True):
-        if verdict == LINK and person[r] != person[x]:
-            gone, kept = person[x], person[r]
-            person = {one: kept if who == gone else who for one, who in person.items()}
-    here, all_ = Counter(person[r] for r in own), Counter(person.values())
-    z = len(own)
-    pairs = z * (z - 1) // 2 - sum(n * (n - 1) // 2 for n in here.values())
-    false = (len(here) - 1.0, float(pairs), z - sum(n * n for n in here.values()) / z, 1.0)
-    lacks = [(n, all_[who]) for who, n in here.items()]
-    missed = (
-        sum(1 - n / whole for n, whole in lacks),
-        sum(n * (whole - n) for n, whole in lacks) / 2,
-        sum(n * (1 - n / whole) for n, whole in lacks),
-        1.0,
-    )
-    return false if len(here) > 1 else NOTHING, missed if missed[1] else NOTHING
+    beyond, reached = made.frame.beyond, made.frame.reach is not None
+    return PeopleEvaluation(quality, *extremes, tuple(strata), found, beyond, reached, own)
 
 
 # --- estimates ------------------------------------------------------------------------------------
@@ -314,7 +236,7 @@ def people_quality(
     """What the errors found in these strata say of all clusters; see the module."""
     rng = np.random.default_rng(seed)
     few, many = (_errors(strata, prior, 0.0, rng) for prior in (FEW, MANY))
-    hidden = NEAR * rng.random((DRAWS, 1)) * many.missed  # never shown
+    hidden = _hidden(many.missed, found, rng)
     worst = _Errors(many.false, many.missed + hidden, many.wrong + hidden[:, _CLUSTERS])
     three = worst, _expanded(strata), few
 
@@ -346,7 +268,7 @@ def _people(
     """How many people there are, and how many joins are never shown; see the module."""
     few, many = (_errors(strata, prior, HELP, rng) for prior in (FEW, MANY))
     middle, nothing = _expanded(strata), np.zeros(1)
-    hidden = NEAR * rng.random(DRAWS) * many.missed[:, _PEOPLE]
+    hidden = _hidden(many.missed, found, rng)[:, _PEOPLE]
     people = [
         np.rint(np.clip(found.clusters + false - missed, 1, found.records))
         for false, missed in (
@@ -356,6 +278,14 @@ def _people(
         )
     ]
     return _ends(people), _ends([nothing, nothing, np.rint(hidden)])
+
+
+def _hidden(missed: Floats, found: Counted, rng: np.random.Generator) -> Floats:
+    """Draws of what is missed and never shown, by what is missed where clusters are shown."""
+    near = NEAR * rng.random((DRAWS, 1)) * missed
+    lacking = np.maximum(found.unlisted - missed[:, _PEOPLE] - near[:, _PEOPLE], 0.0)
+    z = found.records / found.clusters
+    return near + lacking[:, None] * np.array([1.0, z * z, z, 2.0])
 
 
 def _ends(draws: Sequence[Floats]) -> Estimate:
@@ -386,12 +316,14 @@ def _errors(
         if not s.drawn:
             continue
         kinds = (
-            (false, s.false, s.model[0], s.usual[0], s.stratum.linked),
-            (missed, s.missed, s.model[1], s.usual[1], s.model[1] > 0),
+            (false, s.false, s.larger, s.stratum.linked, help_),
+            # Of what no list has the model knows nothing.
+            (missed, s.missed, 1.0, s.reached or s.model[1] > 0, 0.0 if s.reached else help_),
         )
-        for into, seen, expected, usual, possible in kinds:
+        told = zip(kinds, s.model, s.usual, strict=True)
+        for (into, seen, larger, possible, by_model), expected, usual in told:
             if possible:
-                into += _of_kind(s, seen, expected, usual, prior, help_, rng)
+                into += _of_kind(s, seen, larger, expected, usual, prior, by_model, rng)
         for_, against = with_help(prior, s.stratum, help_)
         share = rng.beta(s.wrong + for_, s.judged - s.wrong + against, DRAWS)
         wrong += s.wrong + rng.binomial(s.stratum.size - s.judged, share)
@@ -410,7 +342,8 @@ def _expanded(strata: Sequence[JudgedClusters]) -> _Errors:
         each = s.stratum.size / max(1, s.judged)
         kinds = zip((false, missed), (s.false, s.missed), s.model, s.usual, strict=True)
         for into, seen, expected, usual in kinds:
-            into += np.sum([NOTHING, *seen], axis=0) * each
+            others = _of_others(seen, s.larger if into is false else 1.0)
+            into += np.sum([NOTHING, *seen], axis=0) + (each - 1) * np.sum(others, axis=0)
             into += 0.0 if s.judged else expected * np.array(usual)
         wrong += s.wrong * each if s.judged else s.stratum.expected
     return _Errors(false, missed, wrong)
@@ -419,6 +352,7 @@ def _expanded(strata: Sequence[JudgedClusters]) -> _Errors:
 def _of_kind(
     s: JudgedClusters,
     seen: Sequence[Errors],
+    larger: float,
     expected: float,
     usual: Errors,
     prior: tuple[float, float],
@@ -430,8 +364,13 @@ def _of_kind(
     for_, against = with_help(prior, own, help_)
     share = rng.beta(len(seen) + for_, s.judged - len(seen) + against, DRAWS)
     more = rng.binomial(s.stratum.size - s.judged, share)
-    sizes = np.array([*seen, usual])
+    sizes = np.array([*_of_others(seen, larger)[1:], usual])
     weights = rng.gamma(np.array([1.0] * len(seen) + [for_]), size=(DRAWS, len(sizes)))
     weights += 1e-300 * (weights.sum(axis=1, keepdims=True) == 0)
     times = rng.multinomial(more, weights / weights.sum(axis=1, keepdims=True))
     return np.asarray(np.sum(seen, axis=0) if seen else 0.0) + times @ sizes
+
+
+def _of_others(seen: Sequence[Errors], larger: float) -> Floats:
+    """Nothing, and the errors seen as clusters not judged have them: pairs go with their size."""
+    return np.array([NOTHING, *seen]) * np.where(np.arange(len(NOTHING)) == _PAIRS, larger, 1.0)

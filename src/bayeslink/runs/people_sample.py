@@ -1,10 +1,11 @@
 """A random sample of the people of a run to judge: which clusters, and how many from where.
 
 What is drawn is a cluster, of one record or of several, and with it are shown all clusters that may
-be one with it. So a verdict says who its records are, and which of their people have records
-elsewhere; and clusters may be shown more than once without any harm, as what is counted of each is
-its own share (`runs.people_audit`). Strata are by records, and by how sure the run is of a cluster:
-that it is one person, and all of that person. The probabilities decide how many are drawn where.
+be one with it, and its nearest others that no list has (`runs.people_reach`). So a verdict says who
+its records are, and which of their people have records elsewhere; and clusters may be shown more
+than once without any harm, as what is counted of each is its own share (`runs.people_errors`).
+Strata are by records, and by how sure the run is of a cluster: that it is one person, and all of
+that person. The probabilities decide how many are drawn where.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from bayeslink.runs.cluster_structure import Structure
 from bayeslink.runs.cluster_tables import record_names
 from bayeslink.runs.dedupe_json import LISTS
 from bayeslink.runs.dedupe_run import DedupeRun
+from bayeslink.runs.people_reach import FLOOR
 
-FLOOR = 1 - SURE  # a cluster is shown with those that it is one with more probably than this
-SHOWN = 24  # records shown with a cluster, its own among them; but always the nearest cluster
+SHOWN = 24  # records shown with a cluster, its own among them; but always the nearest clusters
 _DOUBT = 0.9  # divides the clusters that are not sure
 _SIZES = {
     1: "single records",
@@ -36,7 +37,9 @@ _SIZES = {
 }
 _HOW_SURE = (f"{SURE:g} and above", f"{_DOUBT:g} to {SURE:g}", f"below {_DOUBT:g}")
 STRATA = tuple(f"{size}, {sure}" for size in _SIZES.values() for sure in _HOW_SURE)
-ALONE = STRATA[0]  # shown with nothing: none is drawn
+ALONE = STRATA[0]  # none is drawn from here where no list shows anything beside a record
+
+Reach = dict[int, dict[int, int]]  # of a cluster its nearest others, each with how often shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +53,10 @@ class PeopleFrame:
     missed: Floats  # and that it lacks records of its people
     stratum: Ints  # of each cluster, as position in `STRATA`
     beyond: float  # pairs of one person that the model expects where none is shown
+    reach: Reach | None = None  # what no list has; None in runs that did not keep it
 
     @classmethod
-    def of(cls, structure: Structure) -> PeopleFrame:
+    def of(cls, structure: Structure, reach: Reach | None = None) -> PeopleFrame:
         """From the clusters and the pairs of a run."""
         false, across = _false(structure), _across(structure)
         near, missed = _near(structure, across)
@@ -62,13 +66,21 @@ class PeopleFrame:
         sure = 1 - np.maximum(false, surest)
         size = np.searchsorted([*_SIZES], structure.size, side="right") - 1
         stratum = len(_HOW_SURE) * size + (sure < SURE) + (sure < _DOUBT)
-        return cls(
-            structure, structure.members(), near, false, missed, stratum, _beyond(structure, near)
-        )
+        beyond = _beyond(structure, near, reach or {})
+        return cls(structure, structure.members(), near, false, missed, stratum, beyond, reach)
+
+    def beside(self, cluster: int) -> dict[int, int]:
+        """The clusters shown with one, each with how many of the two show the other: 1 or 2."""
+        near = {d: 1 + (cluster in self.near.get(d, ())) for d in self.near.get(cluster, ())}
+        return near | (self.reach or {}).get(cluster, {})
 
     def shown(self, cluster: int) -> list[int]:
         """The records that are shown with a cluster, its own first."""
-        return [r for c in (cluster, *self.near.get(cluster, ())) for r in self.members[c]]
+        return [r for c in (cluster, *self.beside(cluster)) for r in self.members[c]]
+
+    def drawn_from(self, stratum: Stratum) -> bool:
+        """Whether anything is shown beside the clusters of a stratum, or in them."""
+        return bool(self.reach) or stratum.name != ALONE
 
     def rows(self) -> list[Ints]:
         """The clusters of each stratum."""
@@ -106,7 +118,18 @@ class PeopleToDraw:
     def frame(self) -> PeopleFrame:
         run = self.run
         tables = run.as_table("clusters"), run.as_table("pairs")
-        return PeopleFrame.of(Structure.of(*tables, run.summary()["theta"] / math.log(2)))
+        structure = Structure.of(*tables, run.summary()["theta"] / math.log(2))
+        return PeopleFrame.of(structure, self._reach(structure))
+
+    def _reach(self, structure: Structure) -> Reach | None:
+        table = self.run.as_table("reach")
+        if table is None:
+            return None
+        found: Reach = {}
+        for row in table.select(["id_a", "id_b", "times"]).to_pylist():
+            c, d = (int(structure.cluster[self.row_of[row[side]]]) for side in ("id_a", "id_b"))
+            found.setdefault(c, {})[d] = row["times"]
+        return found
 
     @cached_property
     def row_of(self) -> dict[str, int]:
@@ -157,9 +180,9 @@ def people_sample(made: PeopleToDraw, size: int, seed: int) -> Sample:
 
 
 def numbers(frame: PeopleFrame, size: int) -> Ints:
-    """How many clusters to draw from each stratum; of those that are shown with nothing none."""
+    """How many clusters to draw from each stratum."""
     strata, found = frame.strata(), np.zeros(len(STRATA), np.int64)
-    from_ = np.array([k for k, s in enumerate(strata) if s.size and s.name != ALONE], np.int64)
+    from_ = np.array([k for k, s in enumerate(strata) if s.size and frame.drawn_from(s)], np.int64)
     sizes = np.array([strata[k].size for k in from_], np.int64)
     found[from_] = allocate(sizes, np.array([strata[k].expected for k in from_]), size)
     return found
@@ -202,11 +225,11 @@ def _near(
     return near, np.minimum(1.0, missed)
 
 
-def _beyond(structure: Structure, near: dict[int, list[int]]) -> float:
+def _beyond(structure: Structure, near: dict[int, list[int]], reach: Reach) -> float:
     """Pairs of one person that the model expects in two clusters not shown together."""
     ends = structure.cluster[structure.a], structure.cluster[structure.b]
     across = np.flatnonzero(ends[0] != ends[1])
-    shown = {(c, other) for c, others in near.items() for other in others}
+    shown = {(c, d) for lists in (near, reach) for c, others in lists.items() for d in others}
     pairs = zip(*(end[across].tolist() for end in ends), strict=True)
     out = [(x, y) not in shown and (y, x) not in shown for x, y in pairs]
     return float(structure.probability[across][out].sum())

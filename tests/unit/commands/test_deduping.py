@@ -27,7 +27,9 @@ FILES = {
     f"{name}{end}"
     for name in ("clusters", "people", "with_entities")
     for end in (".csv", ".parquet")
-} | {"pairs.parquet", "draws.parquet", "parameters.parquet", "run.json", "dedupe.toml"}
+} | {f"{name}.parquet" for name in ("pairs", "reach", "draws", "parameters")} | {
+    "run.json", "dedupe.toml",
+}  # fmt: skip
 
 
 def call(*words):

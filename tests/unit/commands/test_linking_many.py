@@ -17,7 +17,8 @@ PYTHON = {"draws": 60, "tune": 60, "chains": 2}
 NAMES = ("census", "survey", "tax")
 TABLES = {"clusters", "people", *(f"with_entities_{name}" for name in NAMES)}
 FILES = {f"{name}{end}" for name in TABLES for end in (".csv", ".parquet")} | {
-    "pairs.parquet", "draws.parquet", "parameters.parquet", "run.json", "link-many.toml",
+    "pairs.parquet", "reach.parquet", "draws.parquet", "parameters.parquet",
+    "run.json", "link-many.toml",
 }  # fmt: skip
 
 
