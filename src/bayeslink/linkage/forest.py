@@ -162,7 +162,7 @@ def _learn_structure(problem: Problem, modes: list[ForestMode]) -> tuple[Problem
     structure = problem.structure.dependent(fields, INDEPENDENT_FIELDS, modes[0].linked)
     problem, modes = _climb_with(problem, structure, modes)
     one = _learn_from_certain(problem, modes)
-    if _unlikeness(one) > _UNLIKE:
+    if _are_strangers(one):
         other = _from_nobody_twice(problem)
     else:
         try:
@@ -180,9 +180,16 @@ def _from_all_pairs(problem: Problem, modes: list[ForestMode]) -> tuple[Problem,
 def _from_nobody_twice(problem: Problem) -> tuple[Problem, list[ForestMode]]:
     """Where the other end joins strangers: few are twice, or none."""
     found = _learn_from_certain(*_learn_from_all(problem, 1))
-    if _unlikeness(found) > _UNLIKE or found[0].structure.tree.n_certain < _ENOUGH:
+    if _are_strangers(found) or found[0].structure.tree.n_certain < _ENOUGH:
         return _learn_from_all(problem, _ROUNDS)  # too few are twice to learn from these alone
     return found
+
+
+def _are_strangers(found: tuple[Problem, list[ForestMode]]) -> bool:
+    """Whether joined records differ in half of the fields, though one or two may tell nothing."""
+    levels = found[1][0].linked.levels
+    differ = (levels == 1).sum(0) / np.maximum(1, (levels > 0).sum(0))
+    return len(levels) >= FEWEST and float(np.median(differ)) > _UNLIKE
 
 
 def _unlikeness(found: tuple[Problem, list[ForestMode]]) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bayeslink.comparing.column_parts import columns_in, values_of
 from bayeslink.comparing.fields import Field
 from bayeslink.data.cell_texts import TEXT
 from bayeslink.data.locations import each_part, is_path, require_there
@@ -206,13 +207,14 @@ def _read_there(
         )
     used = [c for f in (*settings.fields, *block_fields(settings.block)) for c in f.columns[0]]
     own = {first: column for column, first in (settings.columns or {}).get(name, {}).items()}
+    wanted = [*own.values(), *(own.get(column, column) for column in used)]
     id = "id" if settings.id is FOUND else settings.id
     records = read_there(
         cluster,
         source,
         side=name,
         id=id,
-        columns=[*own.values(), *(own.get(column, column) for column in used)],
+        columns=[c for called in wanted for c in columns_in(called, ())],
         options=settings.read[0],
         may_lack=True,
     )
@@ -249,7 +251,8 @@ def _renamed(
     out: list[dict[str, str]] = []
     for k, (name, (own_id, records)) in enumerate(zip(names, read, strict=True)):
         given = dict(asked.get(name, {}))
-        if absent := [column for column in given if column not in records.columns]:
+        meant = [c for called in given for c in columns_in(called, records.columns)]
+        if absent := [column for column in meant if column not in records.columns]:
             raise InputError(
                 f"input {name}, {records.label}, has no column {absent[0]!r} (columns=). It has "
                 f"{', '.join(records.columns)}."
@@ -259,16 +262,25 @@ def _renamed(
         if k > 0 and whole and (chosen or name not in asked):
             proposed = _proposed(read[0], (own_id, records))
             if name not in asked:
-                found = _found(proposed, read[0], (own_id, records))
+                found = _found(proposed, read[0], (own_id, records), out[0])
+            if names[0] not in asked:
+                out[0] |= _parts_of_first(proposed, read[0], out[0])
             _add_recodes(recodes, proposed, {**found, **given})
-            if found:
-                told = ", ".join(f"{own} is {common}" for own, common in found.items())
-                said.append(
-                    f"columns of {name} that are called otherwise in {names[0]}: {told}. Where "
-                    "that is wrong, say so with columns (link-many.toml, columns=)."
-                )
         out.append({**found, **given})
+    _split_alike(read, out, [name for name in names if name in asked], names)
+    said += [
+        f"columns of {name} that are called otherwise in {other}: {_in_words(own)}. Where that is "
+        "wrong, say so with columns (link-many.toml, columns=)."
+        for name, own, other in zip(
+            names, out, ("other files", *[names[0]] * (len(names) - 1)), strict=True
+        )
+        if own and name not in asked
+    ]
     return tuple(out), recodes
+
+
+def _in_words(own: Mapping[str, str]) -> str:
+    return ", ".join(f"{column} is {common}" for column, common in own.items())
 
 
 def _proposed(
@@ -302,16 +314,59 @@ def _found(
     proposed: Sequence[Field],
     first: tuple[str | None, Records],
     other: tuple[str | None, Records],
+    of_first: Mapping[str, str],
 ) -> dict[str, str]:
     """Columns of another file that hold the same as one of the first, of another name."""
+    there, found = {*first[1].columns, *of_first.values()}, dict[str, str]()
+    for field in proposed:
+        called, own = _called(field)
+        common = of_first.get(called, called)
+        free = common not in other[1].columns and common not in found.values()
+        if common in there and common != own and free and own not in there:
+            found[own] = common
+    return found
+
+
+def _parts_of_first(
+    proposed: Sequence[Field], first: tuple[str | None, Records], known: Mapping[str, str]
+) -> dict[str, str]:
+    """What in the first file holds several columns of another, or is held by one of it."""
     found: dict[str, str] = {}
     for field in proposed:
-        a, b = field.columns
-        alone = len(a) == len(b) == 1 and a != b
-        free = a[0] not in other[1].columns and a[0] not in found.values()
-        if alone and free and b[0] not in first[1].columns:
-            found[b[0]] = a[0]
+        own, common = _called(field)
+        free = common not in first[1].columns and common not in (*known.values(), *found.values())
+        if own not in first[1].columns and own not in known and free:
+            found[own] = common
     return found
+
+
+def _called(field: Field) -> tuple[str, str]:
+    """The columns of a field in the first file and in the other, as `column_parts` has them."""
+    parts = field.options.get("part", (None, None))
+    named = (
+        "+".join(own) + (f":{part}" if part else "")
+        for own, part in zip(field.columns, parts, strict=True)
+    )
+    first, other = named
+    return first, other
+
+
+def _split_alike(
+    read: Sequence[tuple[str | None, Records]],
+    out: list[dict[str, str]],
+    asked: Sequence[str],
+    names: Sequence[str],
+) -> None:
+    """Split a column of other files that holds what is split in the first, in the same way."""
+    split = {c: common for c, common in out[0].items() if columns_in(c, read[0][1].columns) != (c,)}
+    for name, (_, records), own in zip(names[1:], read[1:], out[1:], strict=True):
+        if name in asked:
+            continue
+        for called, common in split.items():
+            (column, *more), part = columns_in(called, ()), called.rpartition(":")[2]
+            mine = next((c for c, as_first in own.items() if as_first == column), column)
+            if not more and mine in records.columns and common not in records.columns:
+                own.setdefault(f"{mine}:{part}", common)
 
 
 def _data(own_id: str | None, records: Records) -> Mapping[str, pa.Array]:
@@ -375,8 +430,14 @@ def _common(
     """
     by_file: list[dict[str, pa.Array]] = []
     for (own_id, records), names in zip(read, renamed, strict=True):
-        own = {names.get(column, column): t for column, t in _data(own_id, records).items()}
-        if len(own) < len(_data(own_id, records)):
+        data = _data(own_id, records)
+        meant = {called: columns_in(called, data) for called in names}
+        made = [called for called, columns in meant.items() if columns != (called,)]
+        used = {column for called in made for column in meant[called]}
+        plain = [column for column in data if column not in used]
+        own = {names.get(column, column): data[column] for column in plain}
+        own |= {names[called]: values_of(data, called) for called in made}
+        if len(own) < len(plain) + len(made):
             raise SettingsError(
                 "columns gives two columns of one file the same name. Give each another."
             )

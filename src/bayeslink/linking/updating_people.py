@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from bayeslink.comparing.column_parts import columns_in
 from bayeslink.data.checksums import require_same
 from bayeslink.data.locations import each_part, from_folder_on, is_path, paths_of
 from bayeslink.data.records import Records, read_records
@@ -127,7 +128,12 @@ def _files_of(run: DedupeRun, settings: ManySettings, new: Any, a: Any) -> dict[
         _require_as_it_was(run, old, [*files].index(name))
         found = read_records(source, id=own_id, columns=None, options=settings.read[0], side=name)
         called = settings.columns.get(name, {})
-        needed = [c for c in old.columns if called.get(c, c) in used and c not in found.columns]
+        meant = {c for own in called for c in columns_in(own, old.columns) if called[own] in used}
+        needed = [
+            c
+            for c in old.columns
+            if (called.get(c, c) in used or c in meant) and c not in found.columns
+        ]
         if needed:
             raise InputError(
                 f"the new records of {name} have no column {needed[0]!r}, which is compared. They "

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bayeslink.comparing.column_parts import columns_in, values_of
 from bayeslink.data.records import Records, text_of
 from bayeslink.errors import BayeslinkError, InputError, NoColumnError
 from bayeslink.many_settings import ManySettings
@@ -82,7 +83,7 @@ def _of_files(
         own = np.flatnonzero(np.broadcast_to(np.asarray(file_of), len(clusters)) == file)
         table = run.as_table(name)
         called = {first: c for c, first in renamed.get(file, {}).items()}
-        there |= {c for c in wanted if called.get(c, c) in table.column_names}
+        there |= {c for c in wanted if _is_there(called.get(c, c), table)}
         _, rows = rows_by_id(table, clusters["id"].take(pa.array(own)).combine_chunks())
         parts.append([_filled(table, called.get(c, c), missing).take(rows) for c in wanted])
         places.append(own)
@@ -101,11 +102,18 @@ def _of_files(
 
 def _filled(table: pa.Table, name: str, missing: pa.Array) -> pa.Array:
     """A column as text, null where nothing is said."""
-    if name not in table.column_names:
+    if not _is_there(name, table):
         return pa.nulls(len(table), pa.large_string())
-    texts = table[name].cast(pa.large_string()).combine_chunks()
-    none = pc.is_in(pc.utf8_trim_whitespace(texts), value_set=missing)
-    return pc.if_else(none, pa.scalar(None, pa.large_string()), texts)
+    given = {}
+    for column in columns_in(name, table.column_names):
+        texts = table[column].cast(pa.large_string()).combine_chunks()
+        none = pc.is_in(pc.utf8_trim_whitespace(texts), value_set=missing)
+        given[column] = pc.if_else(none, pa.scalar(None, pa.large_string()), texts)
+    return values_of(given, name)
+
+
+def _is_there(name: str, table: pa.Table) -> bool:
+    return {*columns_in(name, table.column_names)} <= {*table.column_names}
 
 
 def _read(run: SavedDedupe, wanted: Sequence[str]) -> Records:

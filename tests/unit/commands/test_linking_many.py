@@ -394,3 +394,55 @@ def test_a_file_of_which_hardly_anybody_is_elsewhere_is_named():
     run = bl.link_many(files, fields, draws=60, tune=60, chains=2)
     (said,) = [w for w in run.warnings if "hardly anybody" in w]
     assert "of new is in another file: 0 of its 60 records" in said
+
+
+def whole(frame):
+    """The same people as another office writes them: one column of names, three of births."""
+    names = frame["fname"].fillna("") + ", " + frame["gname"].fillna("")
+    born = frame["dob"].str.split("-", expand=True)
+    return pd.DataFrame(
+        {
+            "id": frame["id"],
+            "person": names,
+            **{name: born[k].str.lstrip("0") for k, name in enumerate(("year", "month", "day"))},
+            "postcode": frame["postcode"],
+        }
+    )
+
+
+@pytest.mark.parametrize("order", [("census", "survey", "tax"), ("survey", "census", "tax")])
+def test_whole_names_and_births_in_three_columns_are_what_others_have_apart(order, tmp_path):
+    made = bl.simulate(300, overlap=0.5, errors=1, seed=5)
+    a, b = made.a.to_pandas(), made.b.to_pandas()
+    kept = ["id", "gname", "fname", "dob", "postcode"]
+    halves = a[kept].iloc[::2], a[kept].iloc[1::2]
+    files = {"census": halves[0], "survey": whole(b), "tax": halves[1]}
+    run = bl.link_many({name: files[name] for name in order}, **PYTHON)
+    columns = run.settings.columns
+    parts = {"person:family": "fname", "person:given": "gname", "year+month+day": "dob"}
+    assert columns["survey"] == parts
+    clusters = run.clusters.set_index(["file", "id"])["entity_id"]
+    truth = made.truth.to_pandas()
+    of_a = {row: name for name in ("census", "tax") for row in files[name]["id"]}
+    together = [
+        clusters[of_a[x], x] == clusters["survey", y]
+        for x, y in zip(truth["id_a"], truth["id_b"], strict=True)
+    ]
+    assert np.mean(together) > 0.9
+    # Read again from its settings, by name, and once it is saved, by what is in its tables.
+    run.save(tmp_path / "out")
+    opened = bl.open_run(tmp_path / "out")
+    assert opened.settings.columns == columns
+    again = bl.link_many({name: files[name] for name in order}, columns=columns, **PYTHON)
+    assert again.clusters.equals(run.clusters)
+
+
+def test_a_column_with_a_colon_is_itself_and_parts_that_are_not_there_are_told():
+    files = {
+        "a": pd.DataFrame({"id": [1, 2], "n:given": ["Ann", "Bob"]}),
+        "b": pd.DataFrame({"id": [1, 2], "first": ["Ann", "Rob"]}),
+    }
+    run = bl.link_many(files, [bl.name("first")], columns={"a": {"n:given": "first"}}, **PYTHON)
+    assert run.pairs.cells(0, [0]) == [{"first": "Ann"}]
+    with pytest.raises(InputError, match="no column 'm'"):
+        bl.link_many(files, [bl.name("first")], columns={"a": {"m:given": "first"}}, **PYTHON)
