@@ -155,8 +155,8 @@ def _learn_structure(problem: Problem, modes: list[ForestMode]) -> tuple[Problem
     m by errors comes first: where independent fields split people, their pairs are no non-links.
     The tree is learned from two ends, for what it is learned from decides what it finds: from the
     fit by independent fields, which may take couples and whole households for people, and from all
-    pairs, as if nobody were twice. Where records that are joined are clearly less unlike, there it
-    is taken.
+    pairs, as if nobody were twice. It is taken there where records that are joined are less unlike,
+    and the people are worth more under both trees together.
     """
     fields = problem.pairs.fields
     structure = problem.structure.dependent(fields, INDEPENDENT_FIELDS, modes[0].linked)
@@ -169,7 +169,16 @@ def _learn_structure(problem: Problem, modes: list[ForestMode]) -> tuple[Problem
             other = _from_all_pairs(problem, modes)
         except TooManyPairsError:  # few fields, which agree together as a rule
             return one
+        if sum(_worth(tree, other) - _worth(tree, one) for tree in (one[0], other[0])) < 0:
+            return one
     return other if _unlikeness(other) < _LESS * _unlikeness(one) else one
+
+
+def _worth(problem: Problem, found: tuple[Problem, list[ForestMode]]) -> float:
+    """The objective of the best mode found, under the tree of this problem."""
+    mode = found[1][0]
+    parameters = problem.mode_of(mode.linked, mode.parent)
+    return problem.objective(parameters, mode.linked, mode.parent, max(mode.rho, 1e-300))
 
 
 def _from_all_pairs(problem: Problem, modes: list[ForestMode]) -> tuple[Problem, list[ForestMode]]:
