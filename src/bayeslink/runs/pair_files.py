@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bayeslink.data.id_pairs import id_pairs
+from bayeslink.data.id_pairs import SIDES, id_pairs
 from bayeslink.data.records import read_records
 from bayeslink.runs.opening import open_linkage
 from bayeslink.runs.run import Run
@@ -35,5 +35,8 @@ def pairs_of(source: Any, role: str) -> pa.Table:
 
 
 def _read_file(path: Path, role: str) -> pa.Table:
-    found = read_records(path, id=None, columns=None, side=f"({role})", may_be_empty=True)
+    how: dict[str, Any] = {"id": None, "side": f"({role})", "may_be_empty": True}
+    found = read_records(path, columns=None, **how)
+    if not found.columns:  # a header alone: nobody is in both
+        found = read_records(path, columns=SIDES, **how)
     return pa.table(found.columns)
