@@ -264,7 +264,7 @@ def _renamed(
             if name not in asked:
                 found = _found(proposed, read[0], (own_id, records), out[0])
             if names[0] not in asked:
-                out[0] |= _parts_of_first(proposed, read[0], out[0])
+                out[0] |= _parts_of_first(proposed, read[0], (own_id, records), out[0])
             _add_recodes(recodes, proposed, {**found, **given})
         out.append({**found, **given})
     _split_alike(read, out, [name for name in names if name in asked], names)
@@ -322,22 +322,30 @@ def _found(
         called, own = _called(field)
         common = of_first.get(called, called)
         free = common not in other[1].columns and common not in found.values()
-        if common in there and common != own and free and own not in there:
+        if common in there and free and own not in there and _is_there(own, other[1]):
             found[own] = common
     return found
 
 
 def _parts_of_first(
-    proposed: Sequence[Field], first: tuple[str | None, Records], known: Mapping[str, str]
+    proposed: Sequence[Field],
+    first: tuple[str | None, Records],
+    other: tuple[str | None, Records],
+    known: Mapping[str, str],
 ) -> dict[str, str]:
     """What in the first file holds several columns of another, or is held by one of it."""
     found: dict[str, str] = {}
     for field in proposed:
         own, common = _called(field)
         free = common not in first[1].columns and common not in (*known.values(), *found.values())
-        if own not in first[1].columns and own not in known and free:
+        made = own not in first[1].columns and _is_there(own, first[1])
+        if made and own not in known and free and common in other[1].columns:
             found[own] = common
     return found
+
+
+def _is_there(called: str, records: Records) -> bool:
+    return {*columns_in(called, records.columns)} <= {*records.columns}
 
 
 def _called(field: Field) -> tuple[str, str]:

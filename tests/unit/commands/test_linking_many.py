@@ -446,3 +446,25 @@ def test_a_column_with_a_colon_is_itself_and_parts_that_are_not_there_are_told()
     assert run.pairs.cells(0, [0]) == [{"first": "Ann"}]
     with pytest.raises(InputError, match="no column 'm'"):
         bl.link_many(files, [bl.name("first")], columns={"a": {"m:given": "first"}}, **PYTHON)
+
+
+def test_births_in_three_columns_of_every_file_stay_as_they_are():
+    made = bl.simulate(200, overlap=0.5, errors=1, seed=6)
+    a, b = (whole(t.to_pandas()).drop(columns="person") for t in (made.a, made.b))
+    for table, given in ((a, made.a), (b, made.b)):
+        table["name"] = given["fname"].to_pandas()
+    run = bl.link_many({"a": a, "b": b}, **PYTHON)
+    assert run.settings.columns == {"a": {}, "b": {}}
+    assert {"year", "month", "day"} <= {c for f in run.settings.fields for c in f.columns[0]}
+
+
+def test_places_in_two_columns_of_other_names_are_no_column():
+    made = bl.simulate(200, overlap=0.5, errors=1, seed=6)
+    a, b = (t.to_pandas()[["id", "gname", "fname", "dob"]] for t in (made.a, made.b))
+    where = np.random.default_rng(1).uniform(0, 1, (len(a), 2))
+    a["lat"], a["lon"] = np.round(50 + where.T, 4)
+    b["latitude"], b["longitude"] = np.round(50 + where[::-1].T, 4)
+    run = bl.link_many({"a": a, "b": b}, **PYTHON)
+    again = bl.link_many({"a": a, "b": b}, columns=run.settings.columns, **PYTHON)
+    assert again.settings.columns == run.settings.columns
+    assert not any("+" in own for names in run.settings.columns.values() for own in names)
